@@ -1,0 +1,282 @@
+package twophase
+
+// Record is one fact in the journal. DESIGN.md in this folder lists every kind
+// with its fields and the rule it serves.
+type Record interface {
+	// kind is the field of the record in the codec's oneof, and its name.
+	kind() string
+}
+
+// Part is what a transaction does to one table.
+type Part struct {
+	Table TableID
+	// MetaDataID is the table's metaData.id when the part was staged.
+	MetaDataID string
+	// Digests name the staged pieces, in the client's order; together they are
+	// the part (R8).
+	Digests []Digest
+	// Read is the read point that the part was checked at.
+	Read ReadPoint
+	// Facts are the part's conflict facts; empty when FactsRef names them.
+	Facts Facts
+	// FactsRef names an object that holds the facts, durable before the append,
+	// when they are past the size that an entry takes.
+	FactsRef ObjectRef
+	// Shape is what coalescing needs to know (R19).
+	Shape Shape
+}
+
+// Shape says whether a part may share a version with its neighbours (R19).
+type Shape struct {
+	// Appends: every file action is an add, and there is no cdc, domainMetadata,
+	// metaData or protocol. A part of txn actions alone counts as well.
+	Appends bool
+	// DataChange is the one value that all its adds carry.
+	DataChange bool
+	// Bytes is the size of the payload lines.
+	Bytes uint64
+	// Apps are its txn actions, sorted by app.
+	Apps []AppVersion
+}
+
+// ObjectRef names an immutable object. The zero value names none.
+type ObjectRef struct {
+	Name string
+	Size uint64
+	Hash Hash
+}
+
+// ReadPart is a table that a transaction read and does not write.
+type ReadPart struct {
+	Table TableID
+	Read  ReadPoint
+	Facts Facts
+}
+
+// Committed decides a transaction (R5, R8).
+type Committed struct {
+	Txn TxnID
+	// Key is the client's key and Attempt its attempt; empty and 0 without a key.
+	Key     string
+	Attempt uint32
+	// Begun is the journal position of the transaction's Begin (R6).
+	Begun Position
+	Parts []Part
+	Reads []ReadPart
+}
+
+// Aborted ends a transaction without effect (R5).
+type Aborted struct {
+	Txn     TxnID
+	Key     string
+	Attempt uint32
+	Begun   Position
+	Rule    Rule
+	// Table, Version, Path and Winner say what it lost to, as far as that applies.
+	Table   TableID
+	Version Version
+	Path    string
+	Winner  TxnID
+	Detail  string
+}
+
+// FoundVersion is a version of ours that a walk found in a log: its identity
+// and its transactions in order.
+type FoundVersion struct {
+	Version  Version
+	Identity Hash
+	Txns     []TxnID
+}
+
+// PublishedTable says which versions delivered a round on one table, in order.
+type PublishedTable struct {
+	Table    TableID
+	Versions []FoundVersion
+}
+
+// Published closes a round and makes a snapshot (R2).
+type Published struct {
+	Round  RoundID
+	Tables []PublishedTable
+}
+
+// Verdict fixes whether a pending change is still possible after a foreign
+// version (R4). A zero Conflict.Rule means that it is.
+type Verdict struct {
+	Change   ChangeNumber
+	Conflict Conflict
+}
+
+// Foreign makes a version that somebody else wrote part of the history (R4).
+type Foreign struct {
+	Table    TableID
+	Version  Version
+	Identity Hash
+	// Facts, or FactsRef when they are large.
+	Facts    Facts
+	FactsRef ObjectRef
+	// MetaDataID is the table's metaData.id after the version.
+	MetaDataID string
+	// Apps are its txn actions.
+	Apps []AppVersion
+	// Engine is the commitInfo's engineInfo, cut to 200 bytes.
+	Engine string
+	// Found are the versions of the open round below this one that are not recorded.
+	Found []FoundVersion
+	// Verdicts, one for each other pending change, by change number.
+	Verdicts []Verdict
+}
+
+// Barrier makes an empty version of ours, which gives changes up, part of the history (R4).
+type Barrier struct {
+	Table      TableID
+	Version    Version
+	Identity   Hash
+	Found      []FoundVersion
+	NotApplied []TxnID
+}
+
+// Range takes over what a cleaned log no longer shows version by version (R22).
+type Range struct {
+	Table TableID
+	From  Version
+	To    Version
+	// Identity is that of To's commit, zero when the commit is gone.
+	Identity   Hash
+	Marker     ChangeNumber
+	MetaDataID string
+	Verdicts   []Verdict
+}
+
+// Replaced says that the log at a table's place is not the table's any more (R12, R22).
+type Replaced struct {
+	Table    TableID
+	Recorded Version
+	Detail   string
+}
+
+// Registered brings an existing table into the catalog (R21).
+type Registered struct {
+	Table      TableID
+	Name       string
+	URI        string
+	MetaDataID string
+	Mode       Mode
+	Version    Version
+	Identity   Hash
+	Marker     ChangeNumber
+	// OneTxnPerVersion turns coalescing off for this table (R19).
+	OneTxnPerVersion bool
+}
+
+// Created is Registered for a table whose version 0 we wrote ourselves.
+type Created struct{ Registered }
+
+// Released takes a table out of the catalog. Refused while changes are pending.
+type Released struct{ Table TableID }
+
+// ModeSet changes a table's mode.
+type ModeSet struct {
+	Table TableID
+	Mode  Mode
+}
+
+// Cause says why tables are frozen (R12).
+type Cause uint8
+
+// The causes. STALLED thaws by itself when the round closes; the others need an operator.
+const (
+	CauseStalled Cause = iota + 1
+	CauseDiverged
+	CauseReplaced
+	CauseContradiction
+	CauseOperator
+)
+
+var causeNames = [...]string{"none", "stalled", "diverged", "replaced", "contradiction", "operator"}
+
+func (c Cause) String() string {
+	if int(c) < len(causeNames) {
+		return causeNames[c]
+	}
+	return "unknown"
+}
+
+// Frozen refuses commits that write the unfinished tables of a round (R12), or
+// one table when Round is zero.
+type Frozen struct {
+	Round  RoundID
+	Table  TableID
+	Cause  Cause
+	Txn    TxnID
+	Detail string
+}
+
+// Thawed is the operator's word that a table's changes that were given up stay
+// so, and that the table may be written again. On a REPLACED table it gives up
+// what is pending there (R4, last sentence).
+type Thawed struct {
+	Table  TableID
+	Detail string
+}
+
+// FloorRaised lets outcomes decided below a position be forgotten (R6).
+type FloorRaised struct{ Floor Position }
+
+// SettingChanged sets the caps (R17).
+type SettingChanged struct{ Caps Caps }
+
+// Checkpointed says that a checkpoint of the fold before Position is durable (R1).
+type Checkpointed struct {
+	Position Position
+	Object   ObjectRef
+}
+
+// Tagged names a snapshot; Snapshot 0 takes the tag away.
+type Tagged struct {
+	Name     string
+	Snapshot SnapshotVersion
+}
+
+// BuildEnabled switches record kinds on, after every live replica announced
+// that it knows them (R17).
+type BuildEnabled struct{ Codec uint32 }
+
+func (*Committed) kind() string      { return "commit" }
+func (*Aborted) kind() string        { return "abort" }
+func (*Published) kind() string      { return "publication" }
+func (*Foreign) kind() string        { return "foreign" }
+func (*Barrier) kind() string        { return "barrier" }
+func (*Range) kind() string          { return "range" }
+func (*Replaced) kind() string       { return "replaced" }
+func (*Registered) kind() string     { return "register" }
+func (*Created) kind() string        { return "create" }
+func (*Released) kind() string       { return "release" }
+func (*ModeSet) kind() string        { return "mode" }
+func (*Frozen) kind() string         { return "freeze" }
+func (*Thawed) kind() string         { return "thaw" }
+func (*FloorRaised) kind() string    { return "floor" }
+func (*SettingChanged) kind() string { return "setting" }
+func (*Checkpointed) kind() string   { return "checkpoint" }
+func (*Tagged) kind() string         { return "tag" }
+func (*BuildEnabled) kind() string   { return "build" }
+
+// Header stands in front of every entry (R1, R7).
+type Header struct {
+	Catalog     string
+	Incarnation string
+	Position    Position
+	// Previous is the hash of the entry before; zero at position 0.
+	Previous Hash
+	Time     Time
+	// Writer is the address at which the replica that appended can be reached (R15).
+	Writer string
+	// Checkpoint is the newest checkpoint that the writer had folded; zero if none.
+	Checkpoint Checkpointed
+}
+
+// Entry is one position of the journal: a group of records in order.
+type Entry struct {
+	Header
+	Records []Record
+}

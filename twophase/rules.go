@@ -1,0 +1,44 @@
+package twophase
+
+// Facts are what the rules need to know of one change to one table, or of one
+// foreign commit: hashes of paths, deletion vectors, app versions, what kinds of
+// actions there are. Their encoding belongs to the Rules; twophase only stores
+// and compares them by handing them back.
+type Facts []byte
+
+// Rules are the Delta knowledge that the protocol needs. They are pure, and
+// safe for concurrent use. The fold stores what they answered and never asks
+// them (R17).
+type Rules interface {
+	// Conflict compares, before the decision, a candidate with a change that its
+	// read point does not cover: by bare path, with the candidate's read set
+	// (DESIGN.md section 5). nil: the candidate may follow.
+	Conflict(candidate, winner Facts) *Conflict
+	// Impossible says, after the decision, whether a foreign commit made a
+	// decided change impossible (R13): by (path, deletion vector), and by nothing
+	// that only isolation would ask for. It needs the commit's own facts alone.
+	Impossible(decided, foreign Facts) *Conflict
+	// ImpossibleAt is the same against a whole state of the table (R22).
+	ImpossibleAt(decided Facts, at Base) *Conflict
+}
+
+// Base is what the Rules know of a table's state at one version. Only the Rules
+// look inside.
+type Base any
+
+// View is a table after everything that is decided and recorded on it. The
+// driver keeps one per table in step with the fold.
+type View interface {
+	// Try opens a trial on the view. The view must not change while it is used.
+	Try() Trial
+}
+
+// Trial lets the candidates of one group be checked against the view and
+// against each other, in order, without touching the view.
+type Trial interface {
+	// Fits says whether the candidate can follow all that the trial holds: its
+	// paths, app versions, partition columns, protocol and properties.
+	Fits(candidate Facts) *Conflict
+	// Take makes the candidate part of the trial.
+	Take(candidate Facts)
+}
