@@ -146,24 +146,24 @@ type Rule uint8
 
 // The rules that refuse, abort or give up a change.
 const (
-	RuleNone           Rule = iota
-	RuleProtocol            // a protocol change, or a protocol we do not support
-	RuleMetadata            // a metadata change
-	RuleDeleteDelete        // both remove one path
-	RuleDeleteRead          // a file that was read is removed
-	RuleAppendRead          // a file was added to what was read
-	RuleAppVersion          // an application version that is not newer
-	RuleDomain              // both write one metadata domain
-	RuleSchema              // partition columns or schema do not fit the table's present ones
-	RuleAppendOnly          // removes rows of an append-only table
-	RulePathExists          // adds a path that is there, or that another undelivered change adds
-	RulePathMissing         // removes a (path, deletion vector) that is not live
-	RuleTableReplaced       // the table's metaData.id is another one
-	RuleExpired             // the deadline passed
-	RuleClient              // aborted by the client
-	RuleOperator            // aborted by the operator
-	RuleResolved            // aborted by GetOutcome(resolve)
-	RuleTableReleased       // a table left the catalog
+	RuleNone          Rule = iota
+	RuleProtocol           // a protocol change, or a protocol we do not support
+	RuleMetadata           // a metadata change
+	RuleDeleteDelete       // both remove one path
+	RuleDeleteRead         // a file that was read is removed
+	RuleAppendRead         // a file was added to what was read
+	RuleAppVersion         // an application version that is not newer
+	RuleDomain             // both write one metadata domain
+	RuleSchema             // partition columns or schema do not fit the table's present ones
+	RuleAppendOnly         // removes rows of an append-only table
+	RulePathExists         // adds a path that is there, or that another undelivered change adds
+	RulePathMissing        // removes a (path, deletion vector) that is not live
+	RuleTableReplaced      // the table's metaData.id is another one
+	RuleExpired            // the deadline passed
+	RuleClient             // aborted by the client
+	RuleOperator           // aborted by the operator
+	RuleResolved           // aborted by GetOutcome(resolve)
+	RuleTableReleased      // a table left the catalog
 )
 
 var ruleNames = [...]string{
