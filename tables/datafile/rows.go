@@ -1,0 +1,123 @@
+package datafile
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/apache/arrow-go/v18/parquet"
+	"github.com/apache/arrow-go/v18/parquet/file"
+)
+
+// Select says which columns Rows renders, and how. The zero Select renders all.
+type Select struct {
+	// Keep is asked for every column by its dotted path, a group before its
+	// fields; what it turns down is not read. nil keeps everything.
+	Keep func(path string) bool
+	// Text maps the path of a column to a sibling's name: the column is rendered
+	// as JSON inside a string, under that name, in the rows whose sibling of that
+	// name is null or missing.
+	Text map[string]string
+	// BinaryAsText renders byte arrays that nothing marks as text as strings
+	// (old writers left the mark out); otherwise they are rendered in base64.
+	BinaryAsText bool
+}
+
+// batchRows is how many entries of one column are decoded at a time. With the
+// page that they come from it bounds the memory that a column takes.
+const batchRows = 1024
+
+// Rows renders the rows of a Parquet file, in order, as one JSON object each:
+// nulls are left out of objects (not of arrays and maps), integers and decimals
+// keep all digits, dates and timestamps are ISO strings, NaN and infinities are
+// strings. The slice is reused after yield returns. An error of yield ends the
+// reading and is returned as it is.
+//
+// Memory is bounded by a page and a batch per column, whatever the file's size.
+// Reads are small and forward per column; give it bytes in memory, a local file
+// or something that buffers.
+func Rows(ctx context.Context, r io.ReaderAt, size int64, sel Select, yield func(row []byte) error) (err error) {
+	defer recovered(&err)
+	f, err := open(r, size)
+	if err != nil {
+		return err
+	}
+	root, err := buildTree(f.MetaData().Schema, sel)
+	if err != nil {
+		return err
+	}
+	for i := range f.NumRowGroups() {
+		if err := rowsOfGroup(ctx, f.RowGroup(i), root, yield); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func rowsOfGroup(ctx context.Context, g *file.RowGroupReader, root *column, yield func([]byte) error) error {
+	leaves := root.leaves(nil)
+	for _, l := range leaves {
+		if err := l.open(g); err != nil {
+			return err
+		}
+		defer l.close()
+	}
+	p := &renderer{}
+	for n := range g.NumRows() {
+		if n%batchRows == 0 && ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		p.buf = p.buf[:0]
+		p.group(root)
+		if err := firstError(leaves); err != nil {
+			return err
+		}
+		if p.err != nil {
+			return p.err
+		}
+		if err := yield(p.buf); err != nil {
+			return err
+		}
+	}
+	return allRead(leaves)
+}
+
+func firstError(leaves []*leaf) error {
+	for _, l := range leaves {
+		if l.err != nil {
+			return fmt.Errorf("column %s: %w", l.path, l.err)
+		}
+	}
+	return nil
+}
+
+// allRead catches columns of unequal length: every entry has its row.
+func allRead(leaves []*leaf) error {
+	for _, l := range leaves {
+		if l.more() {
+			return fmt.Errorf("column %s: has more entries than the row group has rows", l.path)
+		}
+	}
+	return firstError(leaves)
+}
+
+// open reads the footer. Column chunks are streamed, so that no length that a
+// damaged footer states is allocated up front.
+func open(r io.ReaderAt, size int64) (*file.Reader, error) {
+	props := parquet.NewReaderProperties(memory.NewGoAllocator())
+	props.BufferedStreamEnabled = true
+	f, err := file.NewParquetReader(io.NewSectionReader(r, 0, size), file.WithReadProps(props))
+	if err != nil {
+		return nil, fmt.Errorf("read parquet footer: %w", err)
+	}
+	return f, nil
+}
+
+// recovered turns a panic into an error: the Parquet library panics on some
+// damaged files, and a file is foreign input.
+func recovered(err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("damaged parquet file: %v", p)
+	}
+}
