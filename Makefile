@@ -1,0 +1,120 @@
+# make            generate, lint, test
+# make test       all tests, with the race detector and in random order
+# make build      bin/txcoord
+# make demo       the demo in a fresh folder
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+
+.PHONY: all
+all: generate lint test
+
+# The race detector needs a C compiler. Without one the tests run without it, and
+# say so; .ci/run insists.
+RACE ?= $(shell command -v "$$(go env CC)" >/dev/null 2>&1 && echo -race)
+TESTFLAGS ?=
+PACKAGES ?= ./...
+
+.PHONY: test
+test: venv
+	@[ -n "$(RACE)" ] || echo "no C compiler: the race detector is off"
+	go test $(RACE) -shuffle=on -timeout 20m $(TESTFLAGS) $(PACKAGES)
+
+.PHONY: build
+build:
+	go build -o bin/ ./cmd/txcoord
+
+.PHONY: demo
+demo: build
+	bin/txcoord demo
+
+.PHONY: bench
+bench:
+	go test -run '^$$' -bench . -benchmem -timeout 60m $(TESTFLAGS) ./bench/...
+
+.PHONY: clean
+clean:
+	rm -rf bin .venv
+
+# --- readers that nobody here wrote: delta-rs and DuckDB ---------------------
+
+# Tests that need them take .venv/bin/python, and skip, saying why, if it is not
+# there (TXCOORD_REQUIRE_READERS=1: they fail instead).
+READERS := tools/readers/requirements.txt
+VENV := .venv/.ready-$(firstword $(shell cksum $(READERS)))
+
+.PHONY: venv
+ifeq ($(shell command -v python3),)
+venv:
+	@echo "no python3: tests that read our tables with delta-rs and DuckDB will be skipped"
+else
+venv: $(VENV)
+endif
+
+$(VENV): $(READERS)
+	@rm -rf .venv
+	@if python3 -m venv .venv && .venv/bin/pip install --quiet --disable-pip-version-check -r $(READERS); then \
+		touch $@; \
+	else \
+		rm -rf .venv; \
+		echo "no virtual environment: tests that read our tables with delta-rs and DuckDB will be skipped"; \
+	fi
+
+# --- pinned tools, built once per version into a cache folder ----------------
+
+TOOLS := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/txcoord-tools
+GOVERSION := $(shell go env GOVERSION)
+tooldir = $(TOOLS)/$(1)-$(GOVERSION)-$(firstword $(shell cksum tools/$(1)/go.sum))
+PROTOC := $(call tooldir,protoc)
+BUF := $(call tooldir,buf)
+GOLANGCI := $(call tooldir,golangci)
+
+$(PROTOC)/.built:
+	cd tools/protoc && GOBIN=$(PROTOC) go install tool
+	@touch $@
+$(BUF)/.built:
+	@echo "building buf; this takes some minutes, once"
+	cd tools/buf && GOBIN=$(BUF) go install tool
+	@touch $@
+$(GOLANGCI)/.built:
+	@echo "building golangci-lint; this takes some minutes, once"
+	cd tools/golangci && GOBIN=$(GOLANGCI) go install tool
+	@touch $@
+
+# --- generated code ----------------------------------------------------------
+
+.PHONY: generate
+generate: $(PROTOC)/.built $(BUF)/.built
+	PATH="$(PROTOC):$$PATH" $(BUF)/buf generate
+
+# Fails if the generated code is not exactly what the .proto files say. Touches
+# nothing.
+.PHONY: generate-check
+generate-check: $(PROTOC)/.built $(BUF)/.built
+	@fresh=$$(mktemp -d); trap 'rm -rf "$$fresh"' EXIT; \
+	PATH="$(PROTOC):$$PATH" $(BUF)/buf generate --output "$$fresh"; \
+	for dir in proto/txcoord/v1 twophase/recordpb; do \
+		diff -r --exclude='*.proto' --exclude=doc.go "$$fresh/$$dir" "$$dir" >/dev/null || \
+			{ echo "$$dir: generated code is stale; run make generate and commit"; exit 1; }; \
+	done
+
+# --- lint --------------------------------------------------------------------
+
+.PHONY: lint
+lint: $(BUF)/.built $(GOLANGCI)/.built
+	$(BUF)/buf lint
+	$(BUF)/buf format --diff --exit-code
+	go vet ./...
+	$(GOLANGCI)/golangci-lint run ./...
+
+.PHONY: fmt
+fmt: $(BUF)/.built $(GOLANGCI)/.built
+	$(BUF)/buf format --write
+	$(GOLANGCI)/golangci-lint fmt ./...
+
+# What on the wire, or in the journal, is not compatible with an older state:
+# make breaking AGAINST=v0.1.0
+.PHONY: breaking
+breaking: $(BUF)/.built
+	$(BUF)/buf breaking --against ".git#ref=$(AGAINST)"
