@@ -1,0 +1,325 @@
+package twophase
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/txcoord/txcoord/twophase/recordpb"
+)
+
+// Segments hold about this much each. Their borders depend on positions and
+// versions alone, so old segments do not change and keep their names.
+const (
+	tablesPerSegment     = 64
+	positionsPerSegment  = 512
+	snapshotsPerSegment  = 1000
+	checkpointNameLength = 32
+)
+
+// CheckpointObject is one object of a checkpoint: immutable, named by its content.
+type CheckpointObject struct {
+	Ref   ObjectRef
+	Bytes []byte
+}
+
+// EncodeCheckpoint writes the fold as an index and segments (R1). Every replica
+// at the same position writes the same bytes. All objects must be durable before
+// the Checkpointed record that names the index is appended.
+func (s *State) EncodeCheckpoint() (index CheckpointObject, segments []CheckpointObject) {
+	for _, m := range s.segments() {
+		segments = append(segments, object("segment", m))
+	}
+	m := &recordpb.CheckpointIndex{Codec: CodecVersion, Head: s.headToPB()}
+	for i := range segments {
+		m.Segments = append(m.Segments, refToPB(segments[i].Ref))
+	}
+	return object("index", m), segments
+}
+
+func object(kind string, m proto.Message) CheckpointObject {
+	b := mustMarshal(m)
+	h := HashOf(b)
+	return CheckpointObject{Bytes: b, Ref: ObjectRef{Name: kind + "-" + h.String()[:checkpointNameLength], Size: uint64(len(b)), Hash: h}}
+}
+
+// Check reports whether the bytes are the object's.
+func (r ObjectRef) Check(b []byte) error {
+	if h := HashOf(b); h != r.Hash {
+		return fmt.Errorf("object %s: content has hash %.8s, want %.8s", r.Name, h, r.Hash)
+	}
+	return nil
+}
+
+func (s *State) segments() []*recordpb.Segment {
+	var out []*recordpb.Segment
+	tables := make([]*Table, 0, len(s.tables))
+	for _, id := range sortedKeys(s.tables) {
+		tables = append(tables, s.tables[id])
+	}
+	for chunk := range slices.Chunk(tables, tablesPerSegment) {
+		out = append(out, &recordpb.Segment{Tables: mapTo(chunk, tableToPB)})
+	}
+	ids := make([]TxnID, 0, len(s.outcomes))
+	for id := range s.outcomes {
+		ids = append(ids, id)
+	}
+	slices.SortFunc(ids, s.byDecision)
+	for _, chunk := range runs(ids, func(id TxnID) uint64 { return uint64(s.outcomes[id].Position) / positionsPerSegment }) {
+		out = append(out, &recordpb.Segment{Outcomes: mapTo(chunk, func(id TxnID) *recordpb.Outcome { return outcomeToPB(s.outcomes[id]) })})
+	}
+	for _, chunk := range runs(s.snapshots, func(sn *Snapshot) uint64 { return uint64(sn.Version) / snapshotsPerSegment }) {
+		out = append(out, &recordpb.Segment{Snapshots: mapTo(chunk, snapshotToPB)})
+	}
+	return out
+}
+
+// runs cuts a list where the key changes.
+func runs[T any](in []T, key func(T) uint64) [][]T {
+	var out [][]T
+	for i, v := range in {
+		if i == 0 || key(in[i-1]) != key(v) {
+			out = append(out, nil)
+		}
+		out[len(out)-1] = append(out[len(out)-1], v)
+	}
+	return out
+}
+
+func (s *State) headToPB() *recordpb.CheckpointHead {
+	h := &recordpb.CheckpointHead{
+		Catalog: s.catalog, Incarnation: s.incarnation, Position: uint64(s.next), Previous: hashToPB(s.previous),
+		TimeMs: int64(s.time), Floor: uint64(s.floor), FloorTimeMs: int64(s.floorTime), Snapshot: uint64(s.shown),
+		Caps: capsToPB(&s.caps), CodecEnabled: s.codec, Writer: s.writer, Checkpoint: checkpointedToPB(&s.checkpoint),
+	}
+	for _, c := range s.waiting {
+		h.Waiting = append(h.Waiting, &recordpb.Waiting{Sealed: c.sealed, Txns: mapTo(c.txns, txnToPB)})
+	}
+	for _, r := range s.rounds {
+		h.Rounds = append(h.Rounds, &recordpb.Round{Id: roundIDToPB(r.ID), TimeMs: int64(r.Time), Txns: mapTo(r.Txns, txnToPB), Caps: capsToPB(&r.Caps)})
+	}
+	for _, name := range sortedKeys(s.tags) {
+		h.Tags = append(h.Tags, &recordpb.Tagged{Name: name, Snapshot: uint64(s.tags[name])})
+	}
+	return h
+}
+
+func tableToPB(t *Table) *recordpb.Table {
+	m := &recordpb.Table{
+		Registered: registeredToPB(&t.Registered), Recorded: int64(t.Recorded), Identity: hashToPB(t.Identity), Marker: int64(t.Marker),
+		NextChange: int64(t.Next), SnapshotVersion: int64(t.Shown), Released: t.Released, HistoryFloor: int64(t.PastFloor), Created: t.Created,
+		Pending: mapTo(t.Pending, changeToPB), Diverged: mapTo(t.Diverged, changeToPB),
+	}
+	for _, p := range t.Past {
+		m.History = append(m.History, &recordpb.History{Version: int64(p.Version), Change: int64(p.Change), Txn: txnToPB(p.Txn),
+			Facts: p.Facts, FactsRef: refToPB(p.FactsRef)})
+	}
+	if f := t.Frozen; f != nil {
+		m.Frozen = &recordpb.Frozen{Round: roundIDToPB(f.Round), Table: string(f.Origin), Cause: uint32(f.Cause), Txn: txnToPB(f.Txn), Detail: f.Detail}
+		m.Resolved = f.Resolved
+	}
+	return m
+}
+
+func changeToPB(c *Change) *recordpb.Change {
+	return &recordpb.Change{Number: int64(c.Number), Txn: txnToPB(c.Txn)}
+}
+
+func outcomeToPB(o *Outcome) *recordpb.Outcome {
+	m := &recordpb.Outcome{Position: uint64(o.Position), Index: o.Index, TimeMs: int64(o.Time), Snapshot: uint64(o.Snapshot)}
+	if o.Abort != nil {
+		m.Abort = abortedToPB(o.Abort)
+		return m
+	}
+	m.Commit = committedToPB(o.Commit)
+	m.Parts = mapTo(o.Parts, func(p PartOutcome) *recordpb.PartOutcome {
+		return &recordpb.PartOutcome{Change: int64(p.Change), Status: uint32(p.Status), Version: int64(p.Version), Place: p.Place, Conflict: conflictToPB(p.Conflict)}
+	})
+	return m
+}
+
+func snapshotToPB(s *Snapshot) *recordpb.Snapshot {
+	return &recordpb.Snapshot{
+		Version: uint64(s.Version), TimeMs: int64(s.Time), Position: uint64(s.Position), Cause: s.Kind, Txns: mapTo(s.Txns, txnToPB),
+		Tables: mapTo(s.Tables, func(t SnapshotTable) *recordpb.SnapshotTable {
+			return &recordpb.SnapshotTable{Table: string(t.Table), Version: int64(t.Version)}
+		}),
+		Removed: mapTo(s.Removed, func(id TableID) string { return string(id) }),
+	}
+}
+
+// DecodeCheckpoint reads a fold back. load fetches a segment's bytes by its
+// reference; their hashes are checked here.
+func DecodeCheckpoint(index []byte, load func(ObjectRef) ([]byte, error)) (*State, error) {
+	var m recordpb.CheckpointIndex
+	if err := proto.Unmarshal(index, &m); err != nil {
+		return nil, fmt.Errorf("decode checkpoint index: %w", err)
+	}
+	if f := unknownField(m.ProtoReflect()); f != "" || m.GetCodec() != CodecVersion {
+		return nil, fmt.Errorf("%w: checkpoint codec %d, unknown field %q", ErrUnknownRecord, m.GetCodec(), f)
+	}
+	h := m.GetHead()
+	s := NewState(h.GetCatalog(), h.GetIncarnation())
+	s.next, s.previous, s.time, s.writer = Position(h.GetPosition()), hashFromPB(h.GetPrevious()), Time(h.GetTimeMs()), h.GetWriter()
+	s.floor, s.floorTime, s.shown = Position(h.GetFloor()), Time(h.GetFloorTimeMs()), SnapshotVersion(h.GetSnapshot())
+	s.caps, s.codec, s.checkpoint = capsFromPB(h.GetCaps()), h.GetCodecEnabled(), checkpointedFromPB(h.GetCheckpoint())
+	for _, t := range h.GetTags() {
+		s.tags[t.GetName()] = SnapshotVersion(t.GetSnapshot())
+	}
+	var tables []*recordpb.Table
+	for _, ref := range m.GetSegments() {
+		seg, err := loadSegment(refFromPB(ref), load)
+		if err != nil {
+			return nil, err
+		}
+		tables = append(tables, seg.GetTables()...)
+		s.loadOutcomes(seg)
+	}
+	if err := s.loadTables(tables); err != nil {
+		return nil, err
+	}
+	return s, s.loadRounds(h)
+}
+
+func loadSegment(ref ObjectRef, load func(ObjectRef) ([]byte, error)) (*recordpb.Segment, error) {
+	b, err := load(ref)
+	if err != nil {
+		return nil, fmt.Errorf("checkpoint segment %s: %w", ref.Name, err)
+	}
+	if err := ref.Check(b); err != nil {
+		return nil, err
+	}
+	var seg recordpb.Segment
+	if err := proto.Unmarshal(b, &seg); err != nil {
+		return nil, fmt.Errorf("decode checkpoint segment %s: %w", ref.Name, err)
+	}
+	if f := unknownField(seg.ProtoReflect()); f != "" {
+		return nil, fmt.Errorf("%w: unknown field in %s of segment %s", ErrUnknownRecord, f, ref.Name)
+	}
+	return &seg, nil
+}
+
+func (s *State) loadOutcomes(seg *recordpb.Segment) {
+	for _, m := range seg.GetOutcomes() {
+		o := &Outcome{Position: Position(m.GetPosition()), Index: m.GetIndex(), Time: Time(m.GetTimeMs()), Snapshot: SnapshotVersion(m.GetSnapshot())}
+		if m.GetAbort() != nil {
+			o.Abort = abortedFromPB(m.GetAbort())
+			s.outcomes[o.Abort.Txn] = o
+			continue
+		}
+		o.Commit = committedFromPB(m.GetCommit())
+		o.Parts = mapTo(m.GetParts(), func(p *recordpb.PartOutcome) PartOutcome {
+			return PartOutcome{Change: ChangeNumber(p.GetChange()), Status: Status(p.GetStatus()), Version: Version(p.GetVersion()),
+				Place: p.GetPlace(), Conflict: conflictFromPB(p.GetConflict())}
+		})
+		s.outcomes[o.Commit.Txn] = o
+	}
+	for _, m := range seg.GetSnapshots() {
+		s.snapshots = append(s.snapshots, &Snapshot{
+			Version: SnapshotVersion(m.GetVersion()), Time: Time(m.GetTimeMs()), Position: Position(m.GetPosition()), Kind: m.GetCause(),
+			Txns: mapTo(m.GetTxns(), txnFromPB),
+			Tables: mapTo(m.GetTables(), func(t *recordpb.SnapshotTable) SnapshotTable {
+				return SnapshotTable{TableID(t.GetTable()), Version(t.GetVersion())}
+			}),
+			Removed: mapTo(m.GetRemoved(), func(id string) TableID { return TableID(id) }),
+		})
+	}
+	slices.SortFunc(s.snapshots, func(a, b *Snapshot) int { return cmp.Compare(a.Version, b.Version) })
+}
+
+func (s *State) loadTables(in []*recordpb.Table) error {
+	for _, m := range in {
+		t := &Table{
+			Registered: *registeredFromPB(m.GetRegistered()), Created: m.GetCreated(), Recorded: Version(m.GetRecorded()),
+			Identity: hashFromPB(m.GetIdentity()), Marker: ChangeNumber(m.GetMarker()), Next: ChangeNumber(m.GetNextChange()),
+			Shown: Version(m.GetSnapshotVersion()), Released: m.GetReleased(), PastFloor: Version(m.GetHistoryFloor()),
+		}
+		byChange := map[ChangeNumber]*Past{}
+		for _, h := range m.GetHistory() {
+			p := &Past{Version: Version(h.GetVersion()), Change: ChangeNumber(h.GetChange()), Txn: txnFromPB(h.GetTxn()),
+				Facts: h.GetFacts(), FactsRef: refFromPB(h.GetFactsRef())}
+			t.Past = append(t.Past, p)
+			t.pastBytes += p.cost()
+			byChange[p.Change] = p
+		}
+		var err error
+		if t.Pending, err = s.loadChanges(t, m.GetPending(), byChange); err != nil {
+			return err
+		}
+		if t.Diverged, err = s.loadChanges(t, m.GetDiverged(), byChange); err != nil {
+			return err
+		}
+		if f := m.GetFrozen(); f != nil {
+			t.Frozen = &Freeze{Cause: Cause(f.GetCause()), Origin: TableID(f.GetTable()), Round: roundIDFromPB(f.GetRound()),
+				Txn: txnFromPB(f.GetTxn()), Detail: f.GetDetail(), Resolved: m.GetResolved()}
+		}
+		s.tables[t.Table] = t
+		if !t.Released {
+			s.byName[t.Name], s.byURI[t.URI] = t.Table, t.Table
+		}
+	}
+	return nil
+}
+
+func (s *State) loadChanges(t *Table, in []*recordpb.Change, past map[ChangeNumber]*Past) ([]*Change, error) {
+	var out []*Change
+	for _, m := range in {
+		c := &Change{Number: ChangeNumber(m.GetNumber()), Txn: txnFromPB(m.GetTxn()), past: past[ChangeNumber(m.GetNumber())]}
+		o := s.outcomes[c.Txn]
+		if o == nil || o.Commit == nil {
+			return nil, fmt.Errorf("checkpoint: change %d of table %s names transaction %s, which is not there", c.Number, t.Table, c.Txn)
+		}
+		for i := range o.Commit.Parts {
+			if o.Commit.Parts[i].Table == t.Table {
+				c.Part = &o.Commit.Parts[i]
+			}
+		}
+		out = append(out, c)
+	}
+	return out, nil
+}
+
+func (s *State) loadRounds(h *recordpb.CheckpointHead) error {
+	for _, w := range h.GetWaiting() {
+		c := &component{sealed: w.GetSealed(), txns: mapTo(w.GetTxns(), txnFromPB), tables: map[TableID]bool{}}
+		if err := s.eachPart(c.txns, func(id TableID) { c.tables[id] = true }); err != nil {
+			return err
+		}
+		s.waiting = append(s.waiting, c)
+	}
+	for _, m := range h.GetRounds() {
+		r := &Round{ID: roundIDFromPB(m.GetId()), Time: Time(m.GetTimeMs()), Txns: mapTo(m.GetTxns(), txnFromPB), Caps: capsFromPB(m.GetCaps())}
+		s.rounds = append(s.rounds, r)
+		members := map[TxnID]bool{}
+		for _, id := range r.Txns {
+			members[id] = true
+		}
+		err := s.eachPart(r.Txns, func(id TableID) {
+			s.busy[id] = r
+			for _, c := range s.tables[id].Pending {
+				if members[c.Txn] {
+					c.Round = r
+				}
+			}
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *State) eachPart(txns []TxnID, do func(TableID)) error {
+	for _, id := range txns {
+		o := s.outcomes[id]
+		if o == nil || o.Commit == nil {
+			return fmt.Errorf("checkpoint: transaction %s is in a round and not decided", id)
+		}
+		for i := range o.Commit.Parts {
+			do(o.Commit.Parts[i].Table)
+		}
+	}
+	return nil
+}

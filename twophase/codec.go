@@ -1,0 +1,195 @@
+package twophase
+
+import (
+	"errors"
+	"fmt"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/txcoord/txcoord/twophase/recordpb"
+)
+
+// CodecVersion is the version of the entry and checkpoint encoding.
+const CodecVersion = 1
+
+// ErrUnknownRecord means that an entry holds a record, or a field anywhere in
+// one, that this build does not know. The fold stops there: skipping it would
+// give another state (R17). The remedy is a newer build.
+var ErrUnknownRecord = errors.New("the journal holds a record that this build does not know")
+
+// Encode is the entry's bytes, the same on every build of one codec version.
+func (e *Entry) Encode() []byte {
+	m := &recordpb.Entry{Header: headerToPB(&e.Header), Records: make([]*recordpb.Record, len(e.Records))}
+	for i, r := range e.Records {
+		m.Records[i] = recordToPB(r)
+	}
+	return mustMarshal(m)
+}
+
+func mustMarshal(m proto.Message) []byte {
+	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
+	if err != nil {
+		// Only invalid UTF-8 gets here, which intake refuses in every string.
+		panic(fmt.Sprintf("twophase: encode %s: %v", m.ProtoReflect().Descriptor().Name(), err))
+	}
+	return b
+}
+
+// DecodeEntry reads what Encode wrote. ErrUnknownRecord for what another build wrote.
+func DecodeEntry(b []byte) (*Entry, error) {
+	var m recordpb.Entry
+	if err := proto.Unmarshal(b, &m); err != nil {
+		return nil, fmt.Errorf("decode entry: %w", err)
+	}
+	if field := unknownField(m.ProtoReflect()); field != "" {
+		return nil, fmt.Errorf("%w: unknown field in %s at position %d", ErrUnknownRecord, field, m.GetHeader().GetPosition())
+	}
+	if c := m.GetHeader().GetCodec(); c != CodecVersion {
+		return nil, fmt.Errorf("%w: codec %d, known is %d", ErrUnknownRecord, c, CodecVersion)
+	}
+	e := &Entry{Header: headerFromPB(m.GetHeader()), Records: make([]Record, len(m.GetRecords()))}
+	for i, r := range m.GetRecords() {
+		rec, err := recordFromPB(r)
+		if err != nil {
+			return nil, fmt.Errorf("entry %d, record %d: %w", e.Position, i, err)
+		}
+		e.Records[i] = rec
+	}
+	return e, nil
+}
+
+// unknownField names the first message that carries a field this build does not know.
+func unknownField(m protoreflect.Message) string {
+	if len(m.GetUnknown()) > 0 {
+		return string(m.Descriptor().Name())
+	}
+	found := ""
+	m.Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		if fd.Message() == nil {
+			return true
+		}
+		if fd.IsList() {
+			for i := 0; i < v.List().Len() && found == ""; i++ {
+				found = unknownField(v.List().Get(i).Message())
+			}
+		} else {
+			found = unknownField(v.Message())
+		}
+		return found == ""
+	})
+	return found
+}
+
+// recordSize is the record's share of an entry's bytes.
+func recordSize(r Record) int { return proto.Size(recordToPB(r)) + 8 }
+
+func headerToPB(h *Header) *recordpb.Header {
+	return &recordpb.Header{
+		Codec: CodecVersion, Catalog: h.Catalog, Incarnation: h.Incarnation, Position: uint64(h.Position),
+		Previous: hashToPB(h.Previous), TimeMs: int64(h.Time), Writer: h.Writer, Checkpoint: checkpointedToPB(&h.Checkpoint),
+	}
+}
+
+func headerFromPB(m *recordpb.Header) Header {
+	return Header{
+		Catalog: m.GetCatalog(), Incarnation: m.GetIncarnation(), Position: Position(m.GetPosition()),
+		Previous: hashFromPB(m.GetPrevious()), Time: Time(m.GetTimeMs()), Writer: m.GetWriter(),
+		Checkpoint: checkpointedFromPB(m.GetCheckpoint()),
+	}
+}
+
+func recordToPB(r Record) *recordpb.Record {
+	switch r := r.(type) {
+	case *Committed:
+		return &recordpb.Record{Record: &recordpb.Record_Commit{Commit: committedToPB(r)}}
+	case *Aborted:
+		return &recordpb.Record{Record: &recordpb.Record_Abort{Abort: abortedToPB(r)}}
+	case *Published:
+		return &recordpb.Record{Record: &recordpb.Record_Publication{Publication: publishedToPB(r)}}
+	case *Foreign:
+		return &recordpb.Record{Record: &recordpb.Record_Foreign{Foreign: foreignToPB(r)}}
+	case *Barrier:
+		return &recordpb.Record{Record: &recordpb.Record_Barrier{Barrier: &recordpb.Barrier{
+			Table: string(r.Table), Version: int64(r.Version), Identity: hashToPB(r.Identity),
+			Found: mapTo(r.Found, foundToPB), NotApplied: mapTo(r.NotApplied, txnToPB)}}}
+	case *Range:
+		return &recordpb.Record{Record: &recordpb.Record_Range{Range: &recordpb.Range{
+			Table: string(r.Table), From: int64(r.From), To: int64(r.To), Identity: hashToPB(r.Identity),
+			Marker: int64(r.Marker), MetadataId: r.MetaDataID, Verdicts: mapTo(r.Verdicts, verdictToPB)}}}
+	case *Replaced:
+		return &recordpb.Record{Record: &recordpb.Record_Replaced{Replaced: &recordpb.Replaced{
+			Table: string(r.Table), Recorded: int64(r.Recorded), Detail: r.Detail}}}
+	case *Registered:
+		return &recordpb.Record{Record: &recordpb.Record_Register{Register: registeredToPB(r)}}
+	case *Created:
+		return &recordpb.Record{Record: &recordpb.Record_Create{Create: registeredToPB(&r.Registered)}}
+	case *Released:
+		return &recordpb.Record{Record: &recordpb.Record_Release{Release: &recordpb.Released{Table: string(r.Table)}}}
+	case *ModeSet:
+		return &recordpb.Record{Record: &recordpb.Record_Mode{Mode: &recordpb.ModeSet{Table: string(r.Table), Mode: uint32(r.Mode)}}}
+	case *Frozen:
+		return &recordpb.Record{Record: &recordpb.Record_Freeze{Freeze: frozenToPB(r)}}
+	case *Thawed:
+		return &recordpb.Record{Record: &recordpb.Record_Thaw{Thaw: &recordpb.Thawed{Table: string(r.Table), Detail: r.Detail}}}
+	case *FloorRaised:
+		return &recordpb.Record{Record: &recordpb.Record_Floor{Floor: &recordpb.FloorRaised{Floor: uint64(r.Floor)}}}
+	case *SettingChanged:
+		return &recordpb.Record{Record: &recordpb.Record_Setting{Setting: capsToPB(&r.Caps)}}
+	case *Checkpointed:
+		return &recordpb.Record{Record: &recordpb.Record_Checkpoint{Checkpoint: checkpointedToPB(r)}}
+	case *Tagged:
+		return &recordpb.Record{Record: &recordpb.Record_Tag{Tag: &recordpb.Tagged{Name: r.Name, Snapshot: uint64(r.Snapshot)}}}
+	case *BuildEnabled:
+		return &recordpb.Record{Record: &recordpb.Record_Build{Build: &recordpb.BuildEnabled{Codec: r.Codec}}}
+	}
+	panic(fmt.Sprintf("twophase: no encoding for %T", r))
+}
+
+func recordFromPB(m *recordpb.Record) (Record, error) {
+	switch r := m.GetRecord().(type) {
+	case *recordpb.Record_Commit:
+		return committedFromPB(r.Commit), nil
+	case *recordpb.Record_Abort:
+		return abortedFromPB(r.Abort), nil
+	case *recordpb.Record_Publication:
+		return &Published{Round: roundIDFromPB(r.Publication.GetRound()), Tables: mapTo(r.Publication.GetTables(), publishedTableFromPB)}, nil
+	case *recordpb.Record_Foreign:
+		return foreignFromPB(r.Foreign), nil
+	case *recordpb.Record_Barrier:
+		b := r.Barrier
+		return &Barrier{Table: TableID(b.GetTable()), Version: Version(b.GetVersion()), Identity: hashFromPB(b.GetIdentity()),
+			Found: mapTo(b.GetFound(), foundFromPB), NotApplied: mapTo(b.GetNotApplied(), txnFromPB)}, nil
+	case *recordpb.Record_Range:
+		g := r.Range
+		return &Range{Table: TableID(g.GetTable()), From: Version(g.GetFrom()), To: Version(g.GetTo()), Identity: hashFromPB(g.GetIdentity()),
+			Marker: ChangeNumber(g.GetMarker()), MetaDataID: g.GetMetadataId(), Verdicts: mapTo(g.GetVerdicts(), verdictFromPB)}, nil
+	case *recordpb.Record_Replaced:
+		p := r.Replaced
+		return &Replaced{Table: TableID(p.GetTable()), Recorded: Version(p.GetRecorded()), Detail: p.GetDetail()}, nil
+	case *recordpb.Record_Register:
+		return registeredFromPB(r.Register), nil
+	case *recordpb.Record_Create:
+		return &Created{*registeredFromPB(r.Create)}, nil
+	case *recordpb.Record_Release:
+		return &Released{Table: TableID(r.Release.GetTable())}, nil
+	case *recordpb.Record_Mode:
+		return &ModeSet{Table: TableID(r.Mode.GetTable()), Mode: Mode(r.Mode.GetMode())}, nil
+	case *recordpb.Record_Freeze:
+		return frozenFromPB(r.Freeze), nil
+	case *recordpb.Record_Thaw:
+		return &Thawed{Table: TableID(r.Thaw.GetTable()), Detail: r.Thaw.GetDetail()}, nil
+	case *recordpb.Record_Floor:
+		return &FloorRaised{Floor: Position(r.Floor.GetFloor())}, nil
+	case *recordpb.Record_Setting:
+		return &SettingChanged{Caps: capsFromPB(r.Setting)}, nil
+	case *recordpb.Record_Checkpoint:
+		c := checkpointedFromPB(r.Checkpoint)
+		return &c, nil
+	case *recordpb.Record_Tag:
+		return &Tagged{Name: r.Tag.GetName(), Snapshot: SnapshotVersion(r.Tag.GetSnapshot())}, nil
+	case *recordpb.Record_Build:
+		return &BuildEnabled{Codec: r.Build.GetCodec()}, nil
+	}
+	return nil, ErrUnknownRecord
+}

@@ -1,0 +1,221 @@
+package twophase
+
+import "github.com/txcoord/txcoord/twophase/recordpb"
+
+func mapTo[A, B any](in []A, f func(A) B) []B {
+	if len(in) == 0 {
+		return nil
+	}
+	out := make([]B, len(in))
+	for i, a := range in {
+		out[i] = f(a)
+	}
+	return out
+}
+
+func hashToPB(h Hash) []byte {
+	if h.IsZero() {
+		return nil
+	}
+	return h[:]
+}
+
+func hashFromPB(b []byte) Hash {
+	var h Hash
+	copy(h[:], b)
+	return h
+}
+
+func txnToPB(id TxnID) []byte {
+	if id.IsZero() {
+		return nil
+	}
+	return id[:]
+}
+
+func txnFromPB(b []byte) TxnID {
+	var id TxnID
+	copy(id[:], b)
+	return id
+}
+
+func refToPB(r ObjectRef) *recordpb.ObjectRef {
+	if r == (ObjectRef{}) {
+		return nil
+	}
+	return &recordpb.ObjectRef{Name: r.Name, Size: r.Size, Hash: hashToPB(r.Hash)}
+}
+
+func refFromPB(m *recordpb.ObjectRef) ObjectRef {
+	return ObjectRef{Name: m.GetName(), Size: m.GetSize(), Hash: hashFromPB(m.GetHash())}
+}
+
+func checkpointedToPB(c *Checkpointed) *recordpb.Checkpointed {
+	if *c == (Checkpointed{}) {
+		return nil
+	}
+	return &recordpb.Checkpointed{Position: uint64(c.Position), Object: refToPB(c.Object)}
+}
+
+func checkpointedFromPB(m *recordpb.Checkpointed) Checkpointed {
+	return Checkpointed{Position: Position(m.GetPosition()), Object: refFromPB(m.GetObject())}
+}
+
+func readToPB(r ReadPoint) *recordpb.ReadPoint {
+	return &recordpb.ReadPoint{Blind: r.Blind, Version: int64(r.Version)}
+}
+
+func readFromPB(m *recordpb.ReadPoint) ReadPoint {
+	return ReadPoint{Blind: m.GetBlind(), Version: Version(m.GetVersion())}
+}
+
+func appToPB(a AppVersion) *recordpb.AppVersion {
+	return &recordpb.AppVersion{App: a.App, Version: a.Version}
+}
+
+func appFromPB(m *recordpb.AppVersion) AppVersion {
+	return AppVersion{App: m.GetApp(), Version: m.GetVersion()}
+}
+
+func partToPB(p Part) *recordpb.Part {
+	return &recordpb.Part{
+		Table: string(p.Table), MetadataId: p.MetaDataID, Digests: mapTo(p.Digests, hashToPB), Read: readToPB(p.Read),
+		Facts: p.Facts, FactsRef: refToPB(p.FactsRef),
+		Shape: &recordpb.Shape{Appends: p.Shape.Appends, DataChange: p.Shape.DataChange, Bytes: p.Shape.Bytes, Apps: mapTo(p.Shape.Apps, appToPB)},
+	}
+}
+
+func partFromPB(m *recordpb.Part) Part {
+	sh := m.GetShape()
+	return Part{
+		Table: TableID(m.GetTable()), MetaDataID: m.GetMetadataId(), Digests: mapTo(m.GetDigests(), hashFromPB), Read: readFromPB(m.GetRead()),
+		Facts: m.GetFacts(), FactsRef: refFromPB(m.GetFactsRef()),
+		Shape: Shape{Appends: sh.GetAppends(), DataChange: sh.GetDataChange(), Bytes: sh.GetBytes(), Apps: mapTo(sh.GetApps(), appFromPB)},
+	}
+}
+
+func committedToPB(c *Committed) *recordpb.Committed {
+	return &recordpb.Committed{
+		Txn: txnToPB(c.Txn), Key: c.Key, Attempt: c.Attempt, Begun: uint64(c.Begun), Parts: mapTo(c.Parts, partToPB),
+		Reads: mapTo(c.Reads, func(r ReadPart) *recordpb.ReadPart {
+			return &recordpb.ReadPart{Table: string(r.Table), Read: readToPB(r.Read), Facts: r.Facts}
+		}),
+	}
+}
+
+func committedFromPB(m *recordpb.Committed) *Committed {
+	return &Committed{
+		Txn: txnFromPB(m.GetTxn()), Key: m.GetKey(), Attempt: m.GetAttempt(), Begun: Position(m.GetBegun()), Parts: mapTo(m.GetParts(), partFromPB),
+		Reads: mapTo(m.GetReads(), func(r *recordpb.ReadPart) ReadPart {
+			return ReadPart{Table: TableID(r.GetTable()), Read: readFromPB(r.GetRead()), Facts: r.GetFacts()}
+		}),
+	}
+}
+
+func abortedToPB(a *Aborted) *recordpb.Aborted {
+	return &recordpb.Aborted{
+		Txn: txnToPB(a.Txn), Key: a.Key, Attempt: a.Attempt, Begun: uint64(a.Begun), Rule: uint32(a.Rule), Table: string(a.Table),
+		Version: int64(a.Version), Path: a.Path, Winner: txnToPB(a.Winner), Detail: a.Detail,
+	}
+}
+
+func abortedFromPB(m *recordpb.Aborted) *Aborted {
+	return &Aborted{
+		Txn: txnFromPB(m.GetTxn()), Key: m.GetKey(), Attempt: m.GetAttempt(), Begun: Position(m.GetBegun()), Rule: Rule(m.GetRule()),
+		Table: TableID(m.GetTable()), Version: Version(m.GetVersion()), Path: m.GetPath(), Winner: txnFromPB(m.GetWinner()), Detail: m.GetDetail(),
+	}
+}
+
+func foundToPB(f FoundVersion) *recordpb.FoundVersion {
+	return &recordpb.FoundVersion{Version: int64(f.Version), Identity: hashToPB(f.Identity), Txns: mapTo(f.Txns, txnToPB)}
+}
+
+func foundFromPB(m *recordpb.FoundVersion) FoundVersion {
+	return FoundVersion{Version: Version(m.GetVersion()), Identity: hashFromPB(m.GetIdentity()), Txns: mapTo(m.GetTxns(), txnFromPB)}
+}
+
+func roundIDToPB(r RoundID) *recordpb.RoundID {
+	if r == (RoundID{}) {
+		return nil
+	}
+	return &recordpb.RoundID{Opened: uint64(r.Opened), Index: r.Index}
+}
+
+func roundIDFromPB(m *recordpb.RoundID) RoundID {
+	return RoundID{Opened: Position(m.GetOpened()), Index: m.GetIndex()}
+}
+
+func publishedToPB(p *Published) *recordpb.Published {
+	return &recordpb.Published{Round: roundIDToPB(p.Round), Tables: mapTo(p.Tables, func(t PublishedTable) *recordpb.PublishedTable {
+		return &recordpb.PublishedTable{Table: string(t.Table), Versions: mapTo(t.Versions, foundToPB)}
+	})}
+}
+
+func publishedTableFromPB(m *recordpb.PublishedTable) PublishedTable {
+	return PublishedTable{Table: TableID(m.GetTable()), Versions: mapTo(m.GetVersions(), foundFromPB)}
+}
+
+func conflictToPB(c Conflict) *recordpb.Conflict {
+	if c == (Conflict{}) {
+		return nil
+	}
+	return &recordpb.Conflict{Rule: uint32(c.Rule), Path: c.Path, Detail: c.Detail}
+}
+
+func conflictFromPB(m *recordpb.Conflict) Conflict {
+	return Conflict{Rule: Rule(m.GetRule()), Path: m.GetPath(), Detail: m.GetDetail()}
+}
+
+func verdictToPB(v Verdict) *recordpb.Verdict {
+	return &recordpb.Verdict{Change: int64(v.Change), Conflict: conflictToPB(v.Conflict)}
+}
+
+func verdictFromPB(m *recordpb.Verdict) Verdict {
+	return Verdict{Change: ChangeNumber(m.GetChange()), Conflict: conflictFromPB(m.GetConflict())}
+}
+
+func foreignToPB(f *Foreign) *recordpb.Foreign {
+	return &recordpb.Foreign{
+		Table: string(f.Table), Version: int64(f.Version), Identity: hashToPB(f.Identity), Facts: f.Facts, FactsRef: refToPB(f.FactsRef),
+		MetadataId: f.MetaDataID, Apps: mapTo(f.Apps, appToPB), Engine: f.Engine, Found: mapTo(f.Found, foundToPB), Verdicts: mapTo(f.Verdicts, verdictToPB),
+	}
+}
+
+func foreignFromPB(m *recordpb.Foreign) *Foreign {
+	return &Foreign{
+		Table: TableID(m.GetTable()), Version: Version(m.GetVersion()), Identity: hashFromPB(m.GetIdentity()), Facts: m.GetFacts(),
+		FactsRef: refFromPB(m.GetFactsRef()), MetaDataID: m.GetMetadataId(), Apps: mapTo(m.GetApps(), appFromPB), Engine: m.GetEngine(),
+		Found: mapTo(m.GetFound(), foundFromPB), Verdicts: mapTo(m.GetVerdicts(), verdictFromPB),
+	}
+}
+
+func registeredToPB(r *Registered) *recordpb.Registered {
+	return &recordpb.Registered{
+		Table: string(r.Table), Name: r.Name, Uri: r.URI, MetadataId: r.MetaDataID, Mode: uint32(r.Mode), Version: int64(r.Version),
+		Identity: hashToPB(r.Identity), Marker: int64(r.Marker), OneTxnPerVersion: r.OneTxnPerVersion,
+	}
+}
+
+func registeredFromPB(m *recordpb.Registered) *Registered {
+	return &Registered{
+		Table: TableID(m.GetTable()), Name: m.GetName(), URI: m.GetUri(), MetaDataID: m.GetMetadataId(), Mode: Mode(m.GetMode()),
+		Version: Version(m.GetVersion()), Identity: hashFromPB(m.GetIdentity()), Marker: ChangeNumber(m.GetMarker()),
+		OneTxnPerVersion: m.GetOneTxnPerVersion(),
+	}
+}
+
+func frozenToPB(f *Frozen) *recordpb.Frozen {
+	return &recordpb.Frozen{Round: roundIDToPB(f.Round), Table: string(f.Table), Cause: uint32(f.Cause), Txn: txnToPB(f.Txn), Detail: f.Detail}
+}
+
+func frozenFromPB(m *recordpb.Frozen) *Frozen {
+	return &Frozen{Round: roundIDFromPB(m.GetRound()), Table: TableID(m.GetTable()), Cause: Cause(m.GetCause()), Txn: txnFromPB(m.GetTxn()), Detail: m.GetDetail()}
+}
+
+func capsToPB(c *Caps) *recordpb.SettingChanged {
+	return &recordpb.SettingChanged{MaxVersionBytes: c.MaxVersionBytes, MaxVersionTxns: c.MaxVersionTxns, Coalesce: c.Coalesce, Renderer: c.Renderer}
+}
+
+func capsFromPB(m *recordpb.SettingChanged) Caps {
+	return Caps{MaxVersionBytes: m.GetMaxVersionBytes(), MaxVersionTxns: m.GetMaxVersionTxns(), Coalesce: m.GetCoalesce(), Renderer: m.GetRenderer()}
+}

@@ -1,0 +1,240 @@
+package twophase
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// ErrHistory means that an entry does not continue the history that was folded:
+// another catalog, another incarnation, or a predecessor with another hash (R7).
+// The catalog stops for writes.
+var ErrHistory = errors.New("the journal does not continue the folded history")
+
+// Apply folds the next entry. hash is that of the entry's bytes. On an error the
+// state is unchanged. A record that does not fit the state is ignored: every
+// replica ignores the same ones, and whoever asked for it looks at the fold (R5).
+func (s *State) Apply(e *Entry, hash Hash) error {
+	if err := s.continues(e); err != nil {
+		return err
+	}
+	s.time, s.writer = e.Time, e.Writer
+	if e.Checkpoint.Object.Name != "" && e.Checkpoint.Position >= s.checkpoint.Position {
+		s.checkpoint = e.Checkpoint
+	}
+	f := fold{State: s, entry: e}
+	for i, r := range e.Records {
+		f.index = uint32(i)
+		f.apply(r)
+	}
+	f.turnRounds()
+	s.next, s.previous = e.Position+1, hash
+	return nil
+}
+
+func (s *State) continues(e *Entry) error {
+	switch {
+	case e.Catalog != s.catalog:
+		return fmt.Errorf("%w: entry %d is of catalog %s, not %s", ErrHistory, e.Position, e.Catalog, s.catalog)
+	case e.Incarnation != s.incarnation:
+		return fmt.Errorf("%w: entry %d is of incarnation %s, not %s", ErrHistory, e.Position, e.Incarnation, s.incarnation)
+	case e.Position != s.next:
+		return fmt.Errorf("%w: entry %d follows entry %d", ErrHistory, e.Position, int64(s.next)-1)
+	case e.Previous != s.previous:
+		return fmt.Errorf("%w: entry %d names predecessor %.8s, folded was %.8s", ErrHistory, e.Position, e.Previous, s.previous)
+	}
+	return nil
+}
+
+// fold is the work on one entry.
+type fold struct {
+	*State
+	entry *Entry
+	index uint32
+	// closed are the tables of rounds that this entry closed.
+	closed map[TableID]bool
+}
+
+func (f *fold) apply(r Record) {
+	switch r := r.(type) {
+	case *Committed:
+		f.committed(r)
+	case *Aborted:
+		f.aborted(r)
+	case *Published:
+		f.published(r)
+	case *Foreign:
+		f.foreign(r)
+	case *Barrier:
+		f.barrier(r)
+	case *Range:
+		f.ranged(r)
+	case *Replaced:
+		f.replaced(r)
+	case *Registered:
+		f.registered(r, false)
+	case *Created:
+		f.registered(&r.Registered, true)
+	case *Released:
+		f.released(r)
+	case *ModeSet:
+		if t := f.live(r.Table); t != nil {
+			t.Mode = r.Mode
+		}
+	case *Frozen:
+		f.frozen(r)
+	case *Thawed:
+		f.thawed(r)
+	case *FloorRaised:
+		f.floorRaised(r)
+	case *SettingChanged:
+		f.caps = r.Caps
+	case *Checkpointed:
+		if r.Position >= f.checkpoint.Position {
+			f.checkpoint = *r
+		}
+	case *Tagged:
+		f.tagged(r)
+	case *BuildEnabled:
+		f.codec = max(f.codec, r.Codec)
+	}
+}
+
+func (f *fold) live(id TableID) *Table {
+	if t, ok := f.tables[id]; ok && !t.Released {
+		return t
+	}
+	return nil
+}
+
+// committed decides a transaction, unless a record before it did (R5).
+func (f *fold) committed(c *Committed) {
+	if f.outcomes[c.Txn] != nil {
+		return
+	}
+	for i := range c.Parts {
+		if f.live(c.Parts[i].Table) == nil {
+			return
+		}
+	}
+	o := &Outcome{Commit: c, Position: f.entry.Position, Index: f.index, Time: f.entry.Time, Parts: make([]PartOutcome, len(c.Parts))}
+	f.outcomes[c.Txn] = o
+	for i := range c.Parts {
+		p := &c.Parts[i]
+		t := f.tables[p.Table]
+		o.Parts[i] = PartOutcome{Change: t.Next, Version: NoVersion}
+		past := &Past{Version: NoVersion, Change: t.Next, Txn: c.Txn, Facts: p.Facts, FactsRef: p.FactsRef}
+		t.Pending = append(t.Pending, &Change{Number: t.Next, Txn: c.Txn, Part: p, past: past})
+		t.remember(past)
+		t.Next++
+	}
+	if len(c.Parts) > 0 {
+		f.join(c)
+	}
+}
+
+func (f *fold) aborted(a *Aborted) {
+	if f.outcomes[a.Txn] == nil {
+		f.outcomes[a.Txn] = &Outcome{Abort: a, Position: f.entry.Position, Index: f.index, Time: f.entry.Time}
+	}
+}
+
+func (f *fold) registered(r *Registered, created bool) {
+	if _, ok := f.tables[r.Table]; ok || f.byURI[r.URI] != "" || f.byName[r.Name] != "" {
+		return
+	}
+	f.tables[r.Table] = &Table{
+		Registered: *r, Created: created,
+		Recorded: r.Version, Identity: r.Identity, Marker: r.Marker,
+		Next:  r.Marker + 1, // one above the marker that the log holds (R2, A20)
+		Shown: r.Version, PastFloor: r.Version,
+	}
+	f.byName[r.Name], f.byURI[r.URI] = r.Table, r.Table
+	kind := "register"
+	if created {
+		kind = "create"
+	}
+	f.snapshot(kind, nil, []SnapshotTable{{r.Table, r.Version}}, nil)
+}
+
+func (f *fold) released(r *Released) {
+	t := f.live(r.Table)
+	if t == nil || len(t.Pending) > 0 || f.busy[r.Table] != nil {
+		return
+	}
+	t.Released, t.Past, t.pastBytes = true, nil, 0
+	delete(f.byName, t.Name)
+	delete(f.byURI, t.URI)
+	f.snapshot("release", nil, nil, []TableID{r.Table})
+}
+
+// floorRaised forgets settled outcomes that were decided below the floor (R6),
+// and the snapshots of that time, which the manifests still hold.
+func (f *fold) floorRaised(r *FloorRaised) {
+	if r.Floor <= f.floor {
+		return
+	}
+	f.floor = r.Floor
+	for id, o := range f.outcomes {
+		if o.Position < f.floor && o.settled() {
+			f.floorTime = max(f.floorTime, o.Time)
+			delete(f.outcomes, id)
+		}
+	}
+	keep := slices.IndexFunc(f.snapshots, func(s *Snapshot) bool { return s.Position >= f.floor })
+	switch {
+	case keep < 0 && len(f.snapshots) > 0:
+		f.snapshots = f.snapshots[len(f.snapshots)-1:]
+	case keep > 0:
+		f.snapshots = slices.Clone(f.snapshots[keep:])
+	}
+}
+
+func (f *fold) tagged(r *Tagged) {
+	switch {
+	case r.Snapshot == 0:
+		delete(f.tags, r.Name)
+	case r.Snapshot <= f.shown:
+		f.tags[r.Name] = r.Snapshot
+	}
+}
+
+// snapshot makes the next snapshot. A table's version never goes back.
+func (f *fold) snapshot(kind string, txns []TxnID, tables []SnapshotTable, removed []TableID) SnapshotVersion {
+	f.shown++
+	for _, st := range tables {
+		f.tables[st.Table].Shown = st.Version
+	}
+	f.snapshots = append(f.snapshots, &Snapshot{
+		Version: f.shown, Time: f.entry.Time, Position: f.entry.Position,
+		Kind: kind, Txns: txns, Tables: tables, Removed: removed,
+	})
+	return f.shown
+}
+
+// remember appends to a table's history. Past the bound it forgets the oldest
+// recorded quarter, so that forgetting is rare (R14).
+func (t *Table) remember(p *Past) {
+	t.Past = append(t.Past, p)
+	t.pastBytes += p.cost()
+	if t.pastBytes <= historyBytes {
+		return
+	}
+	drop := 0
+	for t.pastBytes > historyBytes/4*3 && drop < len(t.Past)-1 && t.Past[drop].Version != NoVersion {
+		t.PastFloor = max(t.PastFloor, t.Past[drop].Version)
+		t.pastBytes -= t.Past[drop].cost()
+		drop++
+	}
+	t.Past = slices.Clone(t.Past[drop:])
+}
+
+func (p *Past) cost() int { return len(p.Facts) + len(p.FactsRef.Name) + 64 }
+
+// forget takes a change that was given up out of the history: no version holds it.
+func (t *Table) forget(p *Past) {
+	if i := slices.Index(t.Past, p); i >= 0 {
+		t.pastBytes -= p.cost()
+		t.Past = slices.Delete(t.Past, i, i+1)
+	}
+}

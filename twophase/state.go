@@ -1,0 +1,338 @@
+package twophase
+
+import (
+	"slices"
+)
+
+// historyBytes bounds the conflict facts that the fold keeps for one table
+// (R14). It is part of the codec: two builds must forget alike.
+const historyBytes = 1 << 20
+
+// Status says what became of a decided change on its table.
+type Status uint8
+
+// The states of a decided change.
+const (
+	// StatusPending: decided, in no recorded version yet.
+	StatusPending Status = iota
+	// StatusDelivered: in a recorded version of a round that is still open.
+	StatusDelivered
+	// StatusPublished: in a version of a closed round.
+	StatusPublished
+	// StatusDiverged: given up by a version in the log, waiting for an operator (R13).
+	StatusDiverged
+	// StatusNotApplied: given up for good.
+	StatusNotApplied
+)
+
+// PartOutcome is what became of one part of a committed transaction.
+type PartOutcome struct {
+	Change ChangeNumber
+	Status Status
+	// Version that delivered the change and the change's place in it, from 0.
+	// After a range (R22) the version is the range's end.
+	Version  Version
+	Place    uint32
+	Conflict Conflict
+}
+
+// Outcome is what the journal says of a transaction. Exactly one of Commit and
+// Abort is set.
+type Outcome struct {
+	Commit   *Committed
+	Abort    *Aborted
+	Position Position
+	// Index is the place of the deciding record in its entry.
+	Index uint32
+	Time  Time
+	// Parts follow Commit.Parts.
+	Parts []PartOutcome
+	// Snapshot is the first snapshot that shows the transaction; 0 before.
+	Snapshot SnapshotVersion
+}
+
+// settled reports whether nothing can happen to the transaction any more.
+func (o *Outcome) settled() bool {
+	if o.Abort != nil {
+		return true
+	}
+	for _, p := range o.Parts {
+		if p.Status != StatusPublished && p.Status != StatusNotApplied {
+			return false
+		}
+	}
+	return true
+}
+
+// Change is a decided change of one table that is in no recorded version and
+// not given up.
+type Change struct {
+	Number ChangeNumber
+	Txn    TxnID
+	Part   *Part
+	// Round is the open round that the change is in; nil while it waits.
+	Round *Round
+	past  *Past
+}
+
+// Past is a change or a foreign version in a table's history, with its facts.
+type Past struct {
+	// Version that holds it; NoVersion while undelivered.
+	Version Version
+	// Change and Txn are zero for a foreign version.
+	Change   ChangeNumber
+	Txn      TxnID
+	Facts    Facts
+	FactsRef ObjectRef
+}
+
+// Freeze says why commits on a table are refused (R12).
+type Freeze struct {
+	Cause Cause
+	// Origin is the table at which it began: an operator thaws that one.
+	Origin TableID
+	Round  RoundID
+	Txn    TxnID
+	Detail string
+	// Resolved: an operator gave up what was pending on a replaced table. It is
+	// never written again, and holds up no round any more.
+	Resolved bool
+}
+
+// blocks reports whether a round with the frozen table may not close.
+func (f *Freeze) blocks() bool {
+	return f != nil && !f.Resolved && f.Cause != CauseStalled && f.Cause != CauseOperator
+}
+
+// Table is the fold's knowledge of one table.
+type Table struct {
+	Registered
+	// Created says that version 0 was ours.
+	Created bool
+	// Recorded is the last version that the journal knows, Identity its content,
+	// Marker the change number that the last recorded version of ours or range holds.
+	Recorded Version
+	Identity Hash
+	Marker   ChangeNumber
+	// Next is the change number that the next decided change gets.
+	Next ChangeNumber
+	// Shown is the version that the newest snapshot names.
+	Shown    Version
+	Released bool
+	// Pending changes in order of their numbers.
+	Pending []*Change
+	// Past, oldest first, and the version below which read points cannot be checked.
+	Past      []*Past
+	PastFloor Version
+	pastBytes int
+	Frozen    *Freeze
+	// Diverged changes wait for an operator (R13).
+	Diverged []*Change
+}
+
+// Round is a set of decided transactions that is published together (R2).
+type Round struct {
+	ID   RoundID
+	Time Time
+	Txns []TxnID
+	Caps Caps
+}
+
+// component is a set of decided transactions, connected by written tables, that
+// waits to become a round.
+type component struct {
+	sealed bool
+	txns   []TxnID
+	tables map[TableID]bool
+}
+
+// SnapshotTable is a table in a snapshot.
+type SnapshotTable struct {
+	Table   TableID
+	Version Version
+}
+
+// Snapshot is one version of the global manifest: what changed since the one before.
+type Snapshot struct {
+	Version  SnapshotVersion
+	Time     Time
+	Position Position
+	// Kind is the kind of record that made it.
+	Kind string
+	Txns []TxnID
+	// Tables that changed, by id; Removed are those that left the catalog.
+	Tables  []SnapshotTable
+	Removed []TableID
+}
+
+// State is the fold of a catalog's journal. It is not safe for concurrent use.
+type State struct {
+	catalog     string
+	incarnation string
+	next        Position
+	previous    Hash
+	time        Time
+	writer      string
+	checkpoint  Checkpointed
+
+	caps      Caps
+	codec     uint32
+	floor     Position
+	floorTime Time
+
+	tables   map[TableID]*Table
+	byName   map[string]TableID
+	byURI    map[string]TableID
+	outcomes map[TxnID]*Outcome
+
+	waiting []*component // in the order of R2: sealed ones first
+	rounds  []*Round     // open, in order of opening
+	busy    map[TableID]*Round
+
+	shown     SnapshotVersion
+	snapshots []*Snapshot
+	tags      map[string]SnapshotVersion
+
+	weak weakness
+}
+
+// NewState is the fold of an empty journal.
+func NewState(catalog, incarnation string) *State {
+	return &State{
+		catalog: catalog, incarnation: incarnation,
+		caps: DefaultCaps, codec: CodecVersion,
+		tables: map[TableID]*Table{}, byName: map[string]TableID{}, byURI: map[string]TableID{},
+		outcomes: map[TxnID]*Outcome{}, busy: map[TableID]*Round{}, tags: map[string]SnapshotVersion{},
+	}
+}
+
+// Catalog is the catalog's id.
+func (s *State) Catalog() string { return s.catalog }
+
+// Incarnation names the journal's life; rebuild begins a new one (R7).
+func (s *State) Incarnation() string { return s.incarnation }
+
+// Next is the position of the entry that is folded next.
+func (s *State) Next() Position { return s.next }
+
+// Previous is the hash of the last folded entry.
+func (s *State) Previous() Hash { return s.previous }
+
+// Time is the last entry's.
+func (s *State) Time() Time { return s.time }
+
+// Writer is the address in the last entry (R15).
+func (s *State) Writer() string { return s.writer }
+
+// Checkpoint is the newest one that the journal names.
+func (s *State) Checkpoint() Checkpointed { return s.checkpoint }
+
+// Caps are those in force for rounds that open from here on.
+func (s *State) Caps() Caps { return s.caps }
+
+// Floor is the position below which outcomes may be forgotten, and the time
+// since which keys are remembered (R6).
+func (s *State) Floor() (Position, Time) { return s.floor, s.floorTime }
+
+// Table returns a table by id, released ones included.
+func (s *State) Table(id TableID) (*Table, bool) {
+	t, ok := s.tables[id]
+	return t, ok
+}
+
+// TableNamed returns the live table of a name or canonical URI, or of an id.
+func (s *State) TableNamed(ref string) (*Table, bool) {
+	if id, ok := s.byName[ref]; ok {
+		return s.tables[id], true
+	}
+	if id, ok := s.byURI[ref]; ok {
+		return s.tables[id], true
+	}
+	t, ok := s.tables[TableID(ref)]
+	return t, ok && !t.Released
+}
+
+// Tables are the live tables, by id.
+func (s *State) Tables() []*Table {
+	out := make([]*Table, 0, len(s.tables))
+	for _, t := range s.tables {
+		if !t.Released {
+			out = append(out, t)
+		}
+	}
+	slices.SortFunc(out, func(a, b *Table) int { return compareStrings(a.Table, b.Table) })
+	return out
+}
+
+// Outcome is what the journal says of a transaction; nil if nothing, or if it
+// was forgotten (R6). Never a final negative (R5).
+func (s *State) Outcome(id TxnID) *Outcome { return s.outcomes[id] }
+
+// Outcomes calls yield for each remembered transaction, in no particular order.
+func (s *State) Outcomes(yield func(TxnID, *Outcome) bool) {
+	for id, o := range s.outcomes {
+		if !yield(id, o) {
+			return
+		}
+	}
+}
+
+// Rounds are the open rounds, in order of opening.
+func (s *State) Rounds() []*Round { return s.rounds }
+
+// Round returns an open round.
+func (s *State) Round(id RoundID) (*Round, bool) {
+	for _, r := range s.rounds {
+		if r.ID == id {
+			return r, true
+		}
+	}
+	return nil, false
+}
+
+// RoundOn returns the open round that writes a table.
+func (s *State) RoundOn(id TableID) (*Round, bool) {
+	r, ok := s.busy[id]
+	return r, ok
+}
+
+// Waiting counts decided transactions that are in no round yet.
+func (s *State) Waiting() int {
+	n := 0
+	for _, c := range s.waiting {
+		n += len(c.txns)
+	}
+	return n
+}
+
+// Shown is the newest snapshot; 0 before the first.
+func (s *State) Shown() SnapshotVersion { return s.shown }
+
+// Snapshots are those that the fold still holds, oldest first; older ones are
+// in the manifests.
+func (s *State) Snapshots() []*Snapshot { return s.snapshots }
+
+// Tags maps names to snapshots.
+func (s *State) Tags() map[string]SnapshotVersion { return s.tags }
+
+// roundTables are the tables that a round writes, sorted.
+func (s *State) roundTables(r *Round) []TableID {
+	var out []TableID
+	for id, on := range s.busy {
+		if on == r {
+			out = append(out, id)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+func compareStrings[T ~string](a, b T) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
