@@ -189,7 +189,10 @@ type SnapshotChange struct {
 	Tables []*TableChange `protobuf:"bytes,3,rep,name=tables,proto3" json:"tables,omitempty"`
 	// The transactions that it made visible, in the order of their decision. Empty
 	// for a foreign commit and for tables that come and go.
-	Transactions  []*SnapshotTransaction `protobuf:"bytes,4,rep,name=transactions,proto3" json:"transactions,omitempty"`
+	Transactions []*SnapshotTransaction `protobuf:"bytes,4,rep,name=transactions,proto3" json:"transactions,omitempty"`
+	// The kind of journal record that made it: `publication`, `foreign`,
+	// `register`, `create`, `release`, …
+	Kind          string `protobuf:"bytes,5,opt,name=kind,proto3" json:"kind,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -250,6 +253,13 @@ func (x *SnapshotChange) GetTransactions() []*SnapshotTransaction {
 		return x.Transactions
 	}
 	return nil
+}
+
+func (x *SnapshotChange) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
 }
 
 // TableChange is a table that differs between two snapshots.
@@ -1149,12 +1159,13 @@ const file_txcoord_v1_snapshots_proto_rawDesc = "" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x10\n" +
 	"\x03uri\x18\x03 \x01(\tR\x03uri\x12\x18\n" +
 	"\aversion\x18\x04 \x01(\x03R\aversion\x12\x16\n" +
-	"\x06frozen\x18\x05 \x01(\bR\x06frozen\"\xda\x01\n" +
+	"\x06frozen\x18\x05 \x01(\bR\x06frozen\"\xee\x01\n" +
 	"\x0eSnapshotChange\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\x04R\aversion\x128\n" +
 	"\ttimestamp\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\ttimestamp\x12/\n" +
 	"\x06tables\x18\x03 \x03(\v2\x17.txcoord.v1.TableChangeR\x06tables\x12C\n" +
-	"\ftransactions\x18\x04 \x03(\v2\x1f.txcoord.v1.SnapshotTransactionR\ftransactions\"\x85\x01\n" +
+	"\ftransactions\x18\x04 \x03(\v2\x1f.txcoord.v1.SnapshotTransactionR\ftransactions\x12\x12\n" +
+	"\x04kind\x18\x05 \x01(\tR\x04kind\"\x85\x01\n" +
 	"\vTableChange\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x10\n" +

@@ -47,8 +47,11 @@ type Table struct {
 	Freeze *Freeze `protobuf:"bytes,9,opt,name=freeze,proto3" json:"freeze,omitempty"`
 	// Changes that are decided and not yet published.
 	PendingChanges uint32 `protobuf:"varint,10,opt,name=pending_changes,json=pendingChanges,proto3" json:"pending_changes,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// Why this replica does not write the table, in words: its log cannot be read,
+	// or contradicts the journal. Empty if nothing is wrong.
+	Stopped       string `protobuf:"bytes,11,opt,name=stopped,proto3" json:"stopped,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Table) Reset() {
@@ -149,6 +152,13 @@ func (x *Table) GetPendingChanges() uint32 {
 		return x.PendingChanges
 	}
 	return 0
+}
+
+func (x *Table) GetStopped() string {
+	if x != nil {
+		return x.Stopped
+	}
+	return ""
 }
 
 // RegisterTableRequest names an existing table.
@@ -1577,7 +1587,7 @@ var File_txcoord_v1_tables_proto protoreflect.FileDescriptor
 const file_txcoord_v1_tables_proto_rawDesc = "" +
 	"\n" +
 	"\x17txcoord/v1/tables.proto\x12\n" +
-	"txcoord.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17txcoord/v1/common.proto\"\xbf\x02\n" +
+	"txcoord.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17txcoord/v1/common.proto\"\xd9\x02\n" +
 	"\x05Table\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x10\n" +
@@ -1590,7 +1600,8 @@ const file_txcoord_v1_tables_proto_rawDesc = "" +
 	"\x13one_txn_per_version\x18\b \x01(\bR\x10oneTxnPerVersion\x12*\n" +
 	"\x06freeze\x18\t \x01(\v2\x12.txcoord.v1.FreezeR\x06freeze\x12'\n" +
 	"\x0fpending_changes\x18\n" +
-	" \x01(\rR\x0ependingChanges\"\xf9\x01\n" +
+	" \x01(\rR\x0ependingChanges\x12\x18\n" +
+	"\astopped\x18\v \x01(\tR\astopped\"\xf9\x01\n" +
 	"\x14RegisterTableRequest\x12\x18\n" +
 	"\acatalog\x18\x01 \x01(\tR\acatalog\x12*\n" +
 	"\x11at_least_snapshot\x18\x02 \x01(\x04R\x0fatLeastSnapshot\x12\x12\n" +
