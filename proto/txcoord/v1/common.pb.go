@@ -332,7 +332,10 @@ type ReadDeclaration struct {
 	// conflicts are found, and write skew is not. Must be unset with `blind`.
 	ReadSet *ReadSet `protobuf:"bytes,4,opt,name=read_set,json=readSet,proto3" json:"read_set,omitempty"`
 	// Overrides the table's isolation for this transaction.
-	Isolation     Isolation `protobuf:"varint,5,opt,name=isolation,proto3,enum=txcoord.v1.Isolation" json:"isolation,omitempty"`
+	Isolation Isolation `protobuf:"varint,5,opt,name=isolation,proto3,enum=txcoord.v1.Isolation" json:"isolation,omitempty"`
+	// Applications whose `txn` version was read. A concurrent change to one of them
+	// is a conflict. Must be empty with `blind`.
+	Apps          []string `protobuf:"bytes,6,rep,name=apps,proto3" json:"apps,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -413,6 +416,13 @@ func (x *ReadDeclaration) GetIsolation() Isolation {
 		return x.Isolation
 	}
 	return Isolation_ISOLATION_UNSPECIFIED
+}
+
+func (x *ReadDeclaration) GetApps() []string {
+	if x != nil {
+		return x.Apps
+	}
+	return nil
 }
 
 type isReadDeclaration_Point interface {
@@ -597,7 +607,7 @@ func (x *FileSet) GetPaths() []string {
 // PartitionPredicate selects partitions: those that fit any of its matches.
 type PartitionPredicate struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// At least one, at most 1,000.
+	// At least one, at most 10,000.
 	AnyOf         []*PartitionMatch `protobuf:"bytes,1,rep,name=any_of,json=anyOf,proto3" json:"any_of,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -643,7 +653,7 @@ func (x *PartitionPredicate) GetAnyOf() []*PartitionMatch {
 // PartitionMatch fits a partition if all of its conditions do.
 type PartitionMatch struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// At least one. A column may stand in several.
+	// At least one, each column once. A column that is not named may have any value.
 	AllOf         []*PartitionCondition `protobuf:"bytes,1,rep,name=all_of,json=allOf,proto3" json:"all_of,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -686,15 +696,13 @@ func (x *PartitionMatch) GetAllOf() []*PartitionCondition {
 	return nil
 }
 
-// PartitionCondition fits a partition whose value in a column is one of a list.
+// PartitionCondition fits a partition that has this value in a column.
 type PartitionCondition struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// A partition column of the table, by its logical name.
 	Column string `protobuf:"bytes,1,opt,name=column,proto3" json:"column,omitempty"`
-	// Values as Delta writes them in `partitionValues`. At most 10,000.
-	Values []string `protobuf:"bytes,2,rep,name=values,proto3" json:"values,omitempty"`
-	// Null fits as well.
-	OrNull        bool `protobuf:"varint,3,opt,name=or_null,json=orNull,proto3" json:"or_null,omitempty"`
+	// The value as Delta writes it in `partitionValues`; unset means null.
+	Value         *string `protobuf:"bytes,2,opt,name=value,proto3,oneof" json:"value,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -736,18 +744,11 @@ func (x *PartitionCondition) GetColumn() string {
 	return ""
 }
 
-func (x *PartitionCondition) GetValues() []string {
-	if x != nil {
-		return x.Values
+func (x *PartitionCondition) GetValue() string {
+	if x != nil && x.Value != nil {
+		return *x.Value
 	}
-	return nil
-}
-
-func (x *PartitionCondition) GetOrNull() bool {
-	if x != nil {
-		return x.OrNull
-	}
-	return false
+	return ""
 }
 
 // Freeze says that a table takes no commits, and why.
@@ -828,13 +829,14 @@ var File_txcoord_v1_common_proto protoreflect.FileDescriptor
 const file_txcoord_v1_common_proto_rawDesc = "" +
 	"\n" +
 	"\x17txcoord/v1/common.proto\x12\n" +
-	"txcoord.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xe0\x01\n" +
+	"txcoord.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xf4\x01\n" +
 	"\x0fReadDeclaration\x12\x16\n" +
 	"\x05blind\x18\x01 \x01(\bH\x00R\x05blind\x12\x1a\n" +
 	"\aversion\x18\x02 \x01(\x03H\x00R\aversion\x12+\n" +
 	"\x10snapshot_version\x18\x03 \x01(\x04H\x00R\x0fsnapshotVersion\x12.\n" +
 	"\bread_set\x18\x04 \x01(\v2\x13.txcoord.v1.ReadSetR\areadSet\x123\n" +
-	"\tisolation\x18\x05 \x01(\x0e2\x15.txcoord.v1.IsolationR\tisolationB\a\n" +
+	"\tisolation\x18\x05 \x01(\x0e2\x15.txcoord.v1.IsolationR\tisolation\x12\x12\n" +
+	"\x04apps\x18\x06 \x03(\tR\x04appsB\a\n" +
 	"\x05point\"\xa3\x01\n" +
 	"\aReadSet\x12+\n" +
 	"\x05files\x18\x01 \x01(\v2\x13.txcoord.v1.FileSetH\x00R\x05files\x12@\n" +
@@ -849,11 +851,11 @@ const file_txcoord_v1_common_proto_rawDesc = "" +
 	"\x12PartitionPredicate\x121\n" +
 	"\x06any_of\x18\x01 \x03(\v2\x1a.txcoord.v1.PartitionMatchR\x05anyOf\"G\n" +
 	"\x0ePartitionMatch\x125\n" +
-	"\x06all_of\x18\x01 \x03(\v2\x1e.txcoord.v1.PartitionConditionR\x05allOf\"]\n" +
+	"\x06all_of\x18\x01 \x03(\v2\x1e.txcoord.v1.PartitionConditionR\x05allOf\"Q\n" +
 	"\x12PartitionCondition\x12\x16\n" +
-	"\x06column\x18\x01 \x01(\tR\x06column\x12\x16\n" +
-	"\x06values\x18\x02 \x03(\tR\x06values\x12\x17\n" +
-	"\aor_null\x18\x03 \x01(\bR\x06orNull\"\xa8\x01\n" +
+	"\x06column\x18\x01 \x01(\tR\x06column\x12\x19\n" +
+	"\x05value\x18\x02 \x01(\tH\x00R\x05value\x88\x01\x01B\b\n" +
+	"\x06_value\"\xa8\x01\n" +
 	"\x06Freeze\x12-\n" +
 	"\x05cause\x18\x01 \x01(\x0e2\x17.txcoord.v1.FreezeCauseR\x05cause\x12%\n" +
 	"\x0etransaction_id\x18\x02 \x01(\tR\rtransactionId\x12\x16\n" +
@@ -954,6 +956,7 @@ func file_txcoord_v1_common_proto_init() {
 		(*ReadSet_Partitions)(nil),
 		(*ReadSet_WholeTable)(nil),
 	}
+	file_txcoord_v1_common_proto_msgTypes[5].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
