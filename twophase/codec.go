@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
@@ -192,4 +193,29 @@ func recordFromPB(m *recordpb.Record) (Record, error) {
 		return &BuildEnabled{Codec: r.Build.GetCodec()}, nil
 	}
 	return nil, ErrUnknownRecord
+}
+
+// EntryPosition reads the position of an entry without its records, also of one
+// that another build wrote.
+func EntryPosition(b []byte) (Position, error) {
+	for len(b) > 0 {
+		num, typ, n := protowire.ConsumeTag(b)
+		if n < 0 {
+			break
+		}
+		b = b[n:]
+		if num == 1 && typ == protowire.BytesType {
+			header, n := protowire.ConsumeBytes(b)
+			var h recordpb.Header
+			if n < 0 || proto.Unmarshal(header, &h) != nil || h.GetCatalog() == "" {
+				break
+			}
+			return Position(h.GetPosition()), nil
+		}
+		if n = protowire.ConsumeFieldValue(num, typ, b); n < 0 {
+			break
+		}
+		b = b[n:]
+	}
+	return 0, errors.New("not a journal entry")
 }

@@ -1,0 +1,303 @@
+package lock
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sort"
+	"sync"
+	"time"
+
+	"github.com/txcoord/txcoord/twophase"
+)
+
+// DefaultSlots is the size of the ring.
+const DefaultSlots = 8192
+
+// MetaKey is the store's one write-once key (R1).
+const MetaKey = "meta"
+
+// Errors of a journal, besides those of the store.
+var (
+	// ErrBehind: the ring holds a later entry where this one was. The reader has
+	// fallen behind and starts again from a checkpoint (R1).
+	ErrBehind = errors.New("the journal has gone on past this position")
+	// ErrNotFilled: nothing has been appended at the position yet. It concludes
+	// nothing: an append may be in flight.
+	ErrNotFilled = errors.New("position not filled")
+	// ErrOtherCodec: the journal was written by a build with another encoding.
+	ErrOtherCodec = errors.New("journal of another codec version")
+)
+
+// Meta is what the write-once key holds.
+type Meta struct {
+	Format      int    `json:"format"`
+	Catalog     string `json:"catalog"`
+	Incarnation string `json:"incarnation"`
+	Slots       int    `json:"slots"`
+	Codec       int    `json:"codec"`
+	// Secret signs tokens; it never leaves the store.
+	Secret string `json:"secret"`
+}
+
+// Journal is the ring of entries in a store (R1): entry n lives in slot n mod M,
+// and replaces it only if the slot still holds entry n-M of this incarnation. Safe
+// for concurrent use; appends to one position race through the store.
+type Journal struct {
+	store Store
+	meta  Meta
+
+	mu        sync.Mutex
+	revisions map[twophase.Position]Revision // of entries seen, by position
+
+	// Retry is the wait after a store's error; grows to a second.
+	retry time.Duration
+}
+
+// OpenJournal opens the journal in a store, and makes it where there is none.
+// slots is used for a new one only; 0 means DefaultSlots.
+func OpenJournal(ctx context.Context, store Store, slots int) (*Journal, error) {
+	meta, err := readMeta(ctx, store)
+	if errors.Is(err, ErrNotFound) {
+		meta, err = createMeta(ctx, store, slots)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open journal: %w", err)
+	}
+	if meta.Codec != twophase.CodecVersion {
+		return nil, fmt.Errorf("%w: %d, this build knows %d", ErrOtherCodec, meta.Codec, twophase.CodecVersion)
+	}
+	return &Journal{store: store, meta: meta, revisions: map[twophase.Position]Revision{}, retry: 10 * time.Millisecond}, nil
+}
+
+func readMeta(ctx context.Context, store Store) (Meta, error) {
+	item, err := store.Get(ctx, MetaKey)
+	if err != nil {
+		return Meta{}, err
+	}
+	var m Meta
+	if err := json.Unmarshal(item.Value, &m); err != nil {
+		return Meta{}, fmt.Errorf("key %q is not a txcoord journal: %w", MetaKey, err)
+	}
+	if m.Catalog == "" || m.Slots <= 0 {
+		return Meta{}, fmt.Errorf("key %q is not a txcoord journal", MetaKey)
+	}
+	return m, nil
+}
+
+// createMeta writes the key if it is absent, and then reads what is there: another
+// process may have been first.
+func createMeta(ctx context.Context, store Store, slots int) (Meta, error) {
+	if slots == 0 {
+		slots = DefaultSlots
+	}
+	m := Meta{Format: 1, Catalog: randomID(), Incarnation: randomID(), Slots: slots, Codec: twophase.CodecVersion, Secret: randomID() + randomID()}
+	b, err := json.Marshal(m)
+	if err != nil {
+		return Meta{}, err
+	}
+	if _, err := store.Put(ctx, MetaKey, b, IfAbsent()); err != nil && !errors.Is(err, ErrConflict) {
+		return Meta{}, err
+	}
+	return readMeta(ctx, store)
+}
+
+func randomID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails (crypto/rand)
+	return hex.EncodeToString(b[:])
+}
+
+// Meta is the journal's write-once data.
+func (j *Journal) Meta() Meta { return j.meta }
+
+// Slots is M, the size of the ring.
+func (j *Journal) Slots() twophase.Position { return twophase.Position(j.meta.Slots) }
+
+func (j *Journal) key(pos twophase.Position) string {
+	return fmt.Sprintf("ring/%s/%08d", j.meta.Incarnation, pos%j.Slots())
+}
+
+// slot is what stands in the slot of a position.
+type slot struct {
+	entry    []byte
+	position twophase.Position
+	revision Revision
+}
+
+func (j *Journal) read(ctx context.Context, pos twophase.Position) (slot, error) {
+	item, err := j.store.Get(ctx, j.key(pos))
+	if err != nil {
+		return slot{}, err
+	}
+	at, err := twophase.EntryPosition(item.Value)
+	if err != nil {
+		return slot{}, fmt.Errorf("journal key %s: %w", item.Key, err)
+	}
+	j.note(at, item.Revision)
+	return slot{entry: item.Value, position: at, revision: item.Revision}, nil
+}
+
+func (j *Journal) note(pos twophase.Position, rev Revision) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.revisions[pos] = rev
+	if pos >= j.Slots() {
+		delete(j.revisions, pos-j.Slots())
+	}
+}
+
+// Read returns the entry at a position: ErrNotFilled or ErrBehind otherwise.
+func (j *Journal) Read(ctx context.Context, pos twophase.Position) ([]byte, error) {
+	s, err := j.read(ctx, pos)
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return nil, ErrNotFilled
+	case err != nil:
+		return nil, fmt.Errorf("read journal entry %d: %w", pos, err)
+	case s.position < pos:
+		return nil, ErrNotFilled
+	case s.position > pos:
+		return nil, fmt.Errorf("%w: %d holds %d", ErrBehind, pos, s.position)
+	}
+	return s.entry, nil
+}
+
+// Next finds the first position that is not filled, by binary search over the
+// rotated sequence in the ring.
+func (j *Journal) Next(ctx context.Context) (twophase.Position, error) {
+	first, err := j.read(ctx, 0)
+	if errors.Is(err, ErrNotFound) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("find the journal's head: %w", err)
+	}
+	base := first.position
+	var failed error
+	n := sort.Search(j.meta.Slots, func(i int) bool {
+		if failed != nil || i == 0 {
+			return failed != nil
+		}
+		s, err := j.read(ctx, twophase.Position(i))
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			failed = err
+		}
+		return err != nil || s.position != base+twophase.Position(i)
+	})
+	if failed != nil {
+		return 0, fmt.Errorf("find the journal's head: %w", failed)
+	}
+	return base + twophase.Position(n), nil
+}
+
+// Append puts an entry at its position and returns what stands there afterwards:
+// the same bytes if it won, the winner's otherwise. It carries out twophase.Append's
+// effects until the position is seen filled, through errors of the store, for as
+// long as ctx lives: when ctx ends the outcome is unknown. ErrBehind if the journal
+// went on past the position, ErrTooLarge if the store cannot take the entry at all.
+func (j *Journal) Append(ctx context.Context, pos twophase.Position, entry []byte) ([]byte, error) {
+	a := twophase.NewAppend(pos, entry)
+	wait := j.retry
+	for {
+		effect, _, _ := a.Next()
+		var result twophase.AppendResult
+		var err error
+		switch effect {
+		case twophase.AppendPut:
+			result, err = j.put(ctx, pos, entry)
+		case twophase.AppendGet:
+			result, err = j.get(ctx, pos)
+		default:
+			if a.Filled() == nil {
+				return nil, ErrBehind
+			}
+			return a.Filled(), nil
+		}
+		if err == nil {
+			a.Feed(result)
+			continue
+		}
+		if errors.Is(err, ErrTooLarge) {
+			return nil, fmt.Errorf("append entry %d: %w", pos, err)
+		}
+		if !sleep(ctx, wait) {
+			return nil, fmt.Errorf("append entry %d: %w: %w", pos, ErrUnknown, errors.Join(err, ctx.Err()))
+		}
+		wait = min(2*wait, time.Second)
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// put tries the conditional write of the ring. An error means that nothing was sent,
+// or certainly nothing was written.
+func (j *Journal) put(ctx context.Context, pos twophase.Position, entry []byte) (twophase.AppendResult, error) {
+	cond := IfAbsent()
+	if pos >= j.Slots() {
+		rev, err := j.replaces(ctx, pos)
+		if errors.Is(err, ErrConflict) {
+			return twophase.AppendResult{Refused: true}, nil
+		}
+		if err != nil {
+			return twophase.AppendResult{}, err
+		}
+		cond = IfRevision(rev)
+	}
+	rev, err := j.store.Put(ctx, j.key(pos), entry, cond)
+	switch {
+	case err == nil:
+		j.note(pos, rev)
+		return twophase.AppendResult{Done: true}, nil
+	case errors.Is(err, ErrConflict):
+		return twophase.AppendResult{Refused: true}, nil
+	case errors.Is(err, ErrUnknown):
+		return twophase.AppendResult{Unknown: true}, nil
+	}
+	return twophase.AppendResult{}, err
+}
+
+// replaces is the revision of entry pos-M, which the entry at pos replaces.
+// ErrConflict if the slot does not hold it any more.
+func (j *Journal) replaces(ctx context.Context, pos twophase.Position) (Revision, error) {
+	old := pos - j.Slots()
+	j.mu.Lock()
+	rev, ok := j.revisions[old]
+	j.mu.Unlock()
+	if ok {
+		return rev, nil
+	}
+	s, err := j.read(ctx, pos)
+	if err != nil {
+		return "", err
+	}
+	if s.position != old {
+		return "", ErrConflict
+	}
+	return s.revision, nil
+}
+
+func (j *Journal) get(ctx context.Context, pos twophase.Position) (twophase.AppendResult, error) {
+	entry, err := j.Read(ctx, pos)
+	switch {
+	case err == nil:
+		return twophase.AppendResult{Entry: entry}, nil
+	case errors.Is(err, ErrNotFilled):
+		return twophase.AppendResult{}, nil
+	case errors.Is(err, ErrBehind):
+		return twophase.AppendResult{Behind: true}, nil
+	}
+	return twophase.AppendResult{}, err
+}
