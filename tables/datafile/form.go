@@ -5,6 +5,7 @@ import (
 	"math/big"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/apache/arrow-go/v18/parquet"
@@ -23,17 +24,20 @@ const (
 	instant // a timestamp in UTC
 	wall    // a timestamp without zone
 	decimal
+	other // a logical type that Delta has no type for; name says which
 )
 
 // form renders physical values of one column by their logical type.
 type form struct {
 	means meaning
-	// scale of a decimal.
-	scale int32
+	// precision and scale of a decimal.
+	precision, scale int32
 	// unit of a timestamp.
 	unit time.Duration
-	// bits of an unsigned integer.
+	// bits of an integer, where the file states them.
 	bits int8
+	// name of a type that Delta has not.
+	name string
 }
 
 func formOf(c *schema.Column, binaryAsText bool) form {
@@ -43,13 +47,17 @@ func formOf(c *schema.Column, binaryAsText bool) form {
 	case schema.DateLogicalType:
 		return form{means: date}
 	case schema.DecimalLogicalType:
-		return form{means: decimal, scale: t.Scale()}
+		return form{means: decimal, precision: t.Precision(), scale: t.Scale()}
 	case schema.IntLogicalType:
 		if !t.IsSigned() {
 			return form{means: unsigned, bits: t.BitWidth()}
 		}
+		return form{bits: t.BitWidth()}
 	case schema.TimestampLogicalType:
 		return form{means: zone(t.IsAdjustedToUTC()), unit: unitOf(t.TimeUnit())}
+	case schema.BSONLogicalType, schema.NoLogicalType, nil:
+	default:
+		return form{means: other, name: strings.ToLower(t.String())}
 	}
 	switch c.PhysicalType() {
 	case parquet.Types.Int96:
@@ -60,7 +68,7 @@ func formOf(c *schema.Column, binaryAsText bool) form {
 		}
 		return form{means: binary}
 	case parquet.Types.FixedLenByteArray:
-		return form{means: binary}
+		return form{means: other, name: "fixed-length binary"}
 	}
 	return form{}
 }

@@ -16,6 +16,7 @@ type leaf struct {
 	path           string
 	index          int
 	maxDef, maxRep int16
+	physical       parquet.Type
 	form           form
 	err            error
 
@@ -34,9 +35,8 @@ func newLeaf(s *schema.Schema, n schema.Node, path string, binaryAsText bool) (*
 	}
 	c := s.Column(i)
 	return &leaf{
-		path: path, index: i, form: formOf(c, binaryAsText),
+		path: path, index: i, physical: c.PhysicalType(), form: formOf(c, binaryAsText),
 		maxDef: c.MaxDefinitionLevel(), maxRep: c.MaxRepetitionLevel(),
-		defs: make([]int16, batchRows), reps: make([]int16, batchRows),
 	}, nil
 }
 
@@ -46,6 +46,9 @@ func (l *leaf) open(g *file.RowGroupReader) error {
 		return fmt.Errorf("column %s: %w", l.path, err)
 	}
 	l.rd, l.err, l.n, l.i, l.v, l.end = rd, nil, 0, 0, 0, false
+	if l.defs == nil {
+		l.defs, l.reps = make([]int16, batchRows), make([]int16, batchRows)
+	}
 	switch rd := rd.(type) {
 	case *file.BooleanColumnChunkReader:
 		bind(l, rd, l.form.bool)
