@@ -1,0 +1,104 @@
+package client
+
+import (
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+
+	txcoordv1 "github.com/txcoord/txcoord/proto/txcoord/v1"
+)
+
+// Options say how to talk to a server. The zero value is usable.
+type Options struct {
+	// Catalog goes out with every request that names none; empty is `default`.
+	Catalog string
+	// RetryFor bounds how long one call is repeated while its outcome is unknown or
+	// the server cannot be reached; 0 is two minutes, negative means no repeating.
+	// The context's deadline bounds it too.
+	RetryFor time.Duration
+	// Credentials secure the connection that Dial makes. nil: plain text, for
+	// loopback and for networks that are secured otherwise.
+	Credentials credentials.TransportCredentials
+	// DialOptions go to grpc.NewClient.
+	DialOptions []grpc.DialOption
+}
+
+// Client is safe for concurrent use. Its fields are the generated stubs; every
+// call through them is repeated and translated as the package says.
+type Client struct {
+	Transactions txcoordv1.TransactionServiceClient
+	Tables       txcoordv1.TableServiceClient
+	Snapshots    txcoordv1.SnapshotServiceClient
+	Status       txcoordv1.StatusServiceClient
+
+	conn  *conn
+	owned *grpc.ClientConn
+}
+
+// maxAnswer is what an answer may have: a snapshot of thousands of tables is past
+// gRPC's 4 MiB.
+const maxAnswer = 64 << 20
+
+// Dial makes a client for a target in gRPC's syntax ("host:port",
+// "dns:///txcoord:7070" for several replicas, "unix:path"). It does not connect:
+// the first call does. Close it.
+func Dial(target string, o Options) (*Client, error) {
+	creds := o.Credentials
+	if creds == nil {
+		creds = insecure.NewCredentials()
+	}
+	opts := []grpc.DialOption{
+		grpc.WithTransportCredentials(creds),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)),
+		grpc.WithDefaultServiceConfig(`{"loadBalancingConfig":[{"round_robin":{}}]}`),
+		grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 3 * time.Second},
+			MinConnectTimeout: 5 * time.Second,
+		}),
+		grpc.WithDisableRetry(), // conn knows better what may be repeated
+	}
+	cc, err := grpc.NewClient(target, append(opts, o.DialOptions...)...)
+	if err != nil {
+		return nil, fmt.Errorf("connect to %s: %w", target, err)
+	}
+	c := New(cc, o)
+	c.owned = cc
+	return c, nil
+}
+
+// New makes a client on a connection of the caller's, which stays the caller's to
+// close.
+func New(cc grpc.ClientConnInterface, o Options) *Client {
+	if o.RetryFor == 0 {
+		o.RetryFor = 2 * time.Minute
+	}
+	c := &conn{under: cc, catalog: o.Catalog, retryFor: o.RetryFor, seen: new(atomic.Uint64)}
+	return &Client{
+		Transactions: txcoordv1.NewTransactionServiceClient(c),
+		Tables:       txcoordv1.NewTableServiceClient(c),
+		Snapshots:    txcoordv1.NewSnapshotServiceClient(c),
+		Status:       txcoordv1.NewStatusServiceClient(c),
+		conn:         c,
+	}
+}
+
+// Close ends the connection that Dial made.
+func (c *Client) Close() error {
+	if c.owned == nil {
+		return nil
+	}
+	return c.owned.Close()
+}
+
+// LatestSnapshot is the highest snapshot version that any answer has named, 0 if
+// none has. Hand it to another process, and its reads contain what this one wrote.
+func (c *Client) LatestSnapshot() uint64 { return c.conn.seen.Load() }
+
+// Observe makes every later call answer from a state that contains the snapshot:
+// the other half of LatestSnapshot.
+func (c *Client) Observe(snapshot uint64) { c.conn.observe(snapshot) }

@@ -1,0 +1,64 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	"google.golang.org/grpc/codes"
+)
+
+// retry repeats a call while its outcome is unknown, with growing, random pauses,
+// or with the pause that the server asks for. It gives up when the time is over,
+// and returns the last error then: for a Commit that means that the transaction
+// may or may not be committed.
+func (c *conn) retry(ctx context.Context, call func() error) error {
+	pauses := newBackOff(20*time.Millisecond, 5*time.Second)
+	started := time.Now()
+	for {
+		err := call()
+		if err == nil || !repeatable(ctx, err) {
+			return err
+		}
+		pause := max(pauses.NextBackOff(), retryAfter(err))
+		if time.Since(started)+pause > c.retryFor || !sleep(ctx, pause) {
+			return err
+		}
+	}
+}
+
+// repeatable reports whether the same call may answer otherwise.
+func repeatable(ctx context.Context, err error) bool {
+	var e *Error
+	if ctx.Err() != nil || !errors.As(err, &e) {
+		return false
+	}
+	return e.lost() || e.Code == codes.Unavailable || e.Code == codes.ResourceExhausted && e.RetryAfter > 0
+}
+
+func retryAfter(err error) time.Duration {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.RetryAfter
+	}
+	return 0
+}
+
+// sleep reports whether it slept to the end.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func newBackOff(first, most time.Duration) *backoff.ExponentialBackOff {
+	b := backoff.NewExponentialBackOff()
+	b.InitialInterval, b.MaxInterval, b.Multiplier = first, most, 2
+	return b
+}

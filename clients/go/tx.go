@@ -1,0 +1,218 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	txcoordv1 "github.com/txcoord/txcoord/proto/txcoord/v1"
+)
+
+// Tx is one attempt of a transaction. Safe for concurrent use, with one caution:
+// parts of one table are put together in the order in which their Stage calls
+// return.
+type Tx struct {
+	client   *Client
+	settings settings
+
+	id, key, token string
+	attempt        uint32
+	deadline       time.Time
+	// aborted: the abort is recorded.
+	aborted bool
+
+	mu     sync.Mutex
+	tables []*txcoordv1.TableParts // by table id, in the order of first staging
+	reads  []*txcoordv1.ReadParticipant
+}
+
+func newTx(c *Client, key string, attempt uint32, b *txcoordv1.BeginResponse, s settings) *Tx {
+	return &Tx{
+		client: c, settings: s, key: key, attempt: attempt,
+		id: b.GetTransactionId(), token: b.GetToken(), deadline: b.GetDeadline().AsTime(),
+	}
+}
+
+// ID is the transaction's id: other for each attempt, and the one that the
+// versions in the tables' logs name.
+func (tx *Tx) ID() string { return tx.id }
+
+// Key is the key, also if Transact made it.
+func (tx *Tx) Key() string { return tx.key }
+
+// Attempt counts the attempts of the key, from 1.
+func (tx *Tx) Attempt() uint32 { return tx.attempt }
+
+// Token names the transaction to the server. Whoever has it may stage, commit and
+// abort.
+func (tx *Tx) Token() string {
+	tx.mu.Lock()
+	defer tx.mu.Unlock()
+	return tx.token
+}
+
+// Deadline is when the transaction may be expired.
+func (tx *Tx) Deadline() time.Time {
+	tx.mu.Lock()
+	defer tx.mu.Unlock()
+	return tx.deadline
+}
+
+// Extend moves the deadline to ttl from now.
+func (tx *Tx) Extend(ctx context.Context, ttl time.Duration) error {
+	begun, err := tx.client.Transactions.Begin(ctx, &txcoordv1.BeginRequest{
+		Token: tx.Token(), Ttl: durationpb.New(ttl),
+	})
+	if err != nil {
+		return fmt.Errorf("extend: %w", err)
+	}
+	tx.mu.Lock()
+	defer tx.mu.Unlock()
+	tx.token, tx.deadline = begun.GetToken(), begun.GetDeadline().AsTime()
+	return nil
+}
+
+const (
+	// streamAbove is the size from which Stage streams.
+	streamAbove = 1 << 20
+	// chunkBytes is the contract's limit on a chunk.
+	chunkBytes = 1 << 20
+)
+
+// Stage stores Delta action lines for a table and makes them part of the
+// transaction. The data files that they name have to be written before Commit. What
+// it answers includes a hint if the commit would fail as things stand.
+func (tx *Tx) Stage(
+	ctx context.Context, table string, read *txcoordv1.ReadDeclaration, actions []byte,
+) (*txcoordv1.StagedPart, error) {
+	if len(actions) > streamAbove {
+		return tx.StageReader(ctx, table, read, bytes.NewReader(actions))
+	}
+	answer, err := tx.client.Transactions.Stage(ctx, &txcoordv1.StageRequest{
+		Token: tx.Token(), Table: table, Read: read, Actions: actions,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("stage %s: %w", table, err)
+	}
+	tx.add(answer.GetPart())
+	return answer.GetPart(), nil
+}
+
+// StageReader is Stage for actions that need not fit in memory. It reads from where
+// r stands to its end, and again from there if the stream has to be repeated.
+func (tx *Tx) StageReader(
+	ctx context.Context, table string, read *txcoordv1.ReadDeclaration, r io.ReadSeeker,
+) (*txcoordv1.StagedPart, error) {
+	start, err := r.Seek(0, io.SeekCurrent)
+	if err != nil {
+		return nil, fmt.Errorf("stage %s: %w", table, err)
+	}
+	header := &txcoordv1.StageHeader{Token: tx.Token(), Table: table, Read: read}
+	var part *txcoordv1.StagedPart
+	err = tx.client.conn.retry(ctx, func() error {
+		if _, err := r.Seek(start, io.SeekStart); err != nil {
+			return err
+		}
+		part, err = tx.stream(ctx, header, r)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("stage %s: %w", table, err)
+	}
+	tx.add(part)
+	return part, nil
+}
+
+// stream sends the parts once. An early return cancels the stream, and nothing is
+// stored then.
+func (tx *Tx) stream(
+	ctx context.Context, header *txcoordv1.StageHeader, r io.Reader,
+) (*txcoordv1.StagedPart, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	s, err := tx.client.Transactions.StageStream(ctx)
+	if err != nil {
+		return nil, err
+	}
+	message := &txcoordv1.StageStreamRequest{Message: &txcoordv1.StageStreamRequest_Header{Header: header}}
+	for {
+		if err := s.Send(message); errors.Is(err, io.EOF) {
+			break // the server has answered; the answer says why
+		} else if err != nil {
+			return nil, err
+		}
+		chunk, err := nextChunk(r)
+		if errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			return nil, err
+		}
+		message = &txcoordv1.StageStreamRequest{Message: &txcoordv1.StageStreamRequest_Chunk{Chunk: chunk}}
+	}
+	answer, err := s.CloseAndRecv()
+	return answer.GetPart(), err
+}
+
+// nextChunk allocates each chunk anew: gRPC may look at a message after Send.
+func nextChunk(r io.Reader) ([]byte, error) {
+	chunk := make([]byte, chunkBytes)
+	n, err := io.ReadFull(r, chunk)
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		err = nil
+	}
+	return chunk[:n], err
+}
+
+// ReadOnly declares a table that the transaction depends on and does not write. Its
+// read declaration has a read point and a read set.
+func (tx *Tx) ReadOnly(table string, read *txcoordv1.ReadDeclaration) {
+	tx.mu.Lock()
+	defer tx.mu.Unlock()
+	tx.reads = append(tx.reads, &txcoordv1.ReadParticipant{Table: table, Read: read})
+}
+
+// add makes a staged part one that Commit lists. Equal bytes staged twice are one
+// part.
+func (tx *Tx) add(p *txcoordv1.StagedPart) {
+	tx.mu.Lock()
+	defer tx.mu.Unlock()
+	i := slices.IndexFunc(tx.tables, func(t *txcoordv1.TableParts) bool { return t.GetTable() == p.GetTableId() })
+	if i < 0 {
+		i = len(tx.tables)
+		tx.tables = append(tx.tables, &txcoordv1.TableParts{Table: p.GetTableId()})
+	}
+	if t := tx.tables[i]; !slices.Contains(t.GetDigests(), p.GetDigest()) {
+		t.Digests = append(t.Digests, p.GetDigest())
+	}
+}
+
+// commit is repeated with the same token and digests until its answer says
+// something.
+func (tx *Tx) commit(ctx context.Context) (*Result, error) {
+	req := tx.commitRequest()
+	answer, err := tx.client.Transactions.Commit(ctx, req)
+	if err != nil {
+		return nil, fmt.Errorf("commit: %w", err)
+	}
+	return &Result{Outcome: answer.GetOutcome(), Token: req.GetToken()}, nil
+}
+
+func (tx *Tx) commitRequest() *txcoordv1.CommitRequest {
+	tx.mu.Lock()
+	defer tx.mu.Unlock()
+	req := &txcoordv1.CommitRequest{
+		Token: tx.token, Tables: tx.tables, Reads: tx.reads,
+		Wait: txcoordv1.Wait_WAIT_PUBLISHED, VerifyFiles: tx.settings.verify,
+	}
+	if tx.settings.waitLimit > 0 {
+		req.WaitLimit = durationpb.New(tx.settings.waitLimit)
+	}
+	return req
+}
