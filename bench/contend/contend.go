@@ -1,0 +1,98 @@
+// Package contend holds what the benchmarks compare: ways to commit one change
+// over several Delta tables. The baselines put commit files themselves; they write
+// the same lines as txcoord does, so that the work is equal and one checker judges
+// all of them.
+package contend
+
+import (
+	"context"
+	"errors"
+
+	"github.com/txcoord/txcoord/e2e/checker"
+)
+
+// ErrAborted: the transaction was refused for good; the writer goes on with the next.
+var ErrAborted = errors.New("transaction aborted")
+
+// Contender is a way to commit.
+type Contender interface {
+	// Name is the contender's name in reports.
+	Name() string
+	// Open makes the given number of fresh tables in a fresh folder.
+	Open(ctx context.Context, dir string, tables int) (Session, error)
+}
+
+// Work is one transaction: one added file on each of the tables. Writer and
+// Number together are unique in a session.
+type Work struct {
+	Writer, Number int
+	// Tables are indices of the session's tables.
+	Tables []int
+}
+
+// Session is a contender with its tables. Commit is safe for concurrent use by
+// writers of different numbers; one writer has one transaction in flight.
+type Session interface {
+	// Commit returns when readers can see the transaction. ErrAborted is an
+	// outcome; any other error ends the benchmark.
+	Commit(ctx context.Context, w Work) error
+	// Requests counts what the session asked of its stores so far; nil if it cannot be known.
+	Requests() Requests
+	// Settle returns when what was answered is at rest. Nothing must be in flight.
+	Settle(ctx context.Context) error
+	// Books are what clients were told, for the checker. Nothing must be in flight.
+	Books() checker.Run
+	// Close ends the session; its folder stays.
+	Close() error
+}
+
+// Server is a session with a server process behind it that can be killed. Its
+// Commit repeats the same call, over restarts of the server, until it has a final
+// answer, as a client must.
+type Server interface {
+	Session
+	// Kill ends the process as a crash would and returns when it is gone.
+	Kill() error
+	// Start starts it again, on the same folder, and returns at once.
+	Start() error
+	// Serving returns when the server answers a request.
+	Serving(ctx context.Context) error
+}
+
+// Crashable is a contender that has a server process.
+type Crashable interface {
+	Contender
+	// OpenServer is Open.
+	OpenServer(ctx context.Context, dir string, tables int) (Server, error)
+}
+
+// Requests counts requests by kind ("put", "get", "append", …).
+type Requests map[string]int64
+
+// Minus is what came since.
+func (r Requests) Minus(before Requests) Requests {
+	if r == nil {
+		return nil
+	}
+	d := Requests{}
+	for kind, n := range r {
+		if n -= before[kind]; n != 0 {
+			d[kind] = n
+		}
+	}
+	return d
+}
+
+// Plus adds up.
+func (r Requests) Plus(o Requests) Requests {
+	if r == nil && o == nil {
+		return nil
+	}
+	sum := Requests{}
+	for _, x := range []Requests{r, o} {
+		for kind, n := range x {
+			sum[kind] += n
+		}
+	}
+	return sum
+}

@@ -1,0 +1,100 @@
+package contend
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"sync"
+
+	"github.com/txcoord/txcoord/lock"
+	"github.com/txcoord/txcoord/tables/objstore"
+)
+
+// counter counts requests.
+type counter struct {
+	mu     sync.Mutex
+	counts Requests
+}
+
+func (c *counter) count(kind string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.counts == nil {
+		c.counts = Requests{}
+	}
+	c.counts[kind]++
+}
+
+func (c *counter) requests() Requests {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return Requests{}.Plus(c.counts)
+}
+
+// countedObjects counts the requests to an object store. Puts that were refused
+// count apart: they were made and paid for.
+type countedObjects struct {
+	objstore.Store
+	*counter
+}
+
+func (s countedObjects) Get(ctx context.Context, key string, r objstore.Range) ([]byte, objstore.Info, error) {
+	s.count("get")
+	return s.Store.Get(ctx, key, r)
+}
+
+func (s countedObjects) Stat(ctx context.Context, key string) (objstore.Info, error) {
+	s.count("head")
+	return s.Store.Stat(ctx, key)
+}
+
+func (s countedObjects) PutIfAbsent(ctx context.Context, key string, data []byte) error {
+	err := s.Store.PutIfAbsent(ctx, key, data)
+	if errors.Is(err, objstore.ErrExists) {
+		s.count("put refused")
+	} else {
+		s.count("put")
+	}
+	return err
+}
+
+func (s countedObjects) Put(ctx context.Context, key string, data []byte) error {
+	s.count("put")
+	return s.Store.Put(ctx, key, data)
+}
+
+func (s countedObjects) List(ctx context.Context, o objstore.ListOptions) iter.Seq2[objstore.Entry, error] {
+	s.count("list")
+	return s.Store.List(ctx, o)
+}
+
+func (s countedObjects) Delete(ctx context.Context, key string) error {
+	s.count("delete")
+	return s.Store.Delete(ctx, key)
+}
+
+// countedKeys counts the requests to a key-value store.
+type countedKeys struct {
+	lock.Store
+	*counter
+}
+
+func (s countedKeys) Put(ctx context.Context, key string, value []byte, c lock.Condition) (lock.Revision, error) {
+	s.count("key put")
+	return s.Store.Put(ctx, key, value, c)
+}
+
+func (s countedKeys) Get(ctx context.Context, key string) (lock.Item, error) {
+	s.count("key get")
+	return s.Store.Get(ctx, key)
+}
+
+func (s countedKeys) Scan(ctx context.Context, prefix, after string, limit int) ([]lock.Item, error) {
+	s.count("key scan")
+	return s.Store.Scan(ctx, prefix, after, limit)
+}
+
+func (s countedKeys) Delete(ctx context.Context, key string) error {
+	s.count("key delete")
+	return s.Store.Delete(ctx, key)
+}

@@ -1,0 +1,183 @@
+// Command bench measures txcoord against plain ways to commit over several Delta
+// tables, in one run, in turns, with a checker after each.
+//
+//	go run ./bench -run B1      time of one transaction over 1, 10, 50 tables
+//	go run ./bench -run B2      1, 8, 64 writers on one table
+//	go run ./bench -run B6      SIGKILL with 1,000 transactions in flight
+//	go run ./bench              all of them
+//
+// The figures go to standard output, with -json FILE also to a file. What does not
+// hold water ends the run: a version that is lost, torn or doubled is reported
+// instead of a figure.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/txcoord/txcoord/bench/contend"
+	"github.com/txcoord/txcoord/bench/measure"
+	"github.com/txcoord/txcoord/bench/scenario"
+	"github.com/txcoord/txcoord/lock"
+	"github.com/txcoord/txcoord/lock/boltstore"
+	"github.com/txcoord/txcoord/tables/objstore"
+	"github.com/txcoord/txcoord/tables/objstore/fileobj"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil {
+		stop()
+		if !errors.Is(err, flag.ErrHelp) {
+			fmt.Fprintln(os.Stderr, "bench:", err)
+		}
+		os.Exit(1)
+	}
+}
+
+// options are the flags.
+type options struct {
+	run, contenders []string
+	json            string
+	strict          bool
+	config          scenario.Config
+}
+
+func parse(args []string, stderr io.Writer) (options, error) {
+	f := flag.NewFlagSet("bench", flag.ContinueOnError)
+	f.SetOutput(stderr)
+	var o options
+	runs := f.String("run", "B1,B2,B6", "which benchmarks")
+	contenders := f.String("contenders", "seq,occ", "who takes part")
+	tables := f.String("tables", "1,10,50", "B1: tables per transaction")
+	writers := f.String("writers", "1,8,64", "B2: writers on one table")
+	f.IntVar(&o.config.Rounds, "rounds", 5, "how often the contenders take turns; B6: kills")
+	f.IntVar(&o.config.Transactions, "transactions", 60, "B1: transactions per contender and round")
+	f.DurationVar(&o.config.Duration, "duration", 20*time.Second, "B2: per contender and number of writers, over all rounds")
+	f.IntVar(&o.config.InFlight, "inflight", 1000, "B6: transactions in flight")
+	f.DurationVar(&o.config.Warm, "warm", 2*time.Second, "B6: how long clients run before each kill")
+	f.StringVar(&o.config.Dir, "dir", "", "where tables and stores go; a fresh folder that is removed afterwards if empty")
+	f.StringVar(&o.json, "json", "", "also write the figures to this file")
+	f.BoolVar(&o.strict, "strict", false, "fail if a goal is missed")
+	if err := f.Parse(args); err != nil {
+		return o, err
+	}
+	o.run, o.contenders = strings.Split(*runs, ","), strings.Split(*contenders, ",")
+	var err, wrong error
+	o.config.Tables, err = numbers(*tables)
+	o.config.Writers, wrong = numbers(*writers)
+	if o.config.Rounds < 1 || o.config.Transactions < 1 || o.config.InFlight < 1 {
+		wrong = errors.Join(wrong, errors.New("-rounds, -transactions and -inflight begin at 1"))
+	}
+	return o, errors.Join(err, wrong)
+}
+
+func numbers(list string) ([]int, error) {
+	var all []int
+	for _, s := range strings.Split(list, ",") {
+		n, err := strconv.Atoi(s)
+		if err != nil || n < 1 {
+			return nil, fmt.Errorf("%q is not a list of numbers from 1", list)
+		}
+		all = append(all, n)
+	}
+	return all, nil
+}
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
+	o, err := parse(args, stderr)
+	if err != nil {
+		return err
+	}
+	if o.config.Dir == "" {
+		if o.config.Dir, err = os.MkdirTemp("", "txcoord-bench-"); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, os.RemoveAll(o.config.Dir)) }()
+	}
+	o.config.Progress, o.config.Judged = stderr, "txcoord"
+	o.config.Bare = contend.Bare{Objects: openObjects, Keys: openKeys}
+	if o.config.Contenders, err = contenders(o.contenders); err != nil {
+		return err
+	}
+	report := measure.NewReport(time.Now())
+	for _, name := range o.run {
+		if err := benchmark(ctx, name, o.config, report, stdout); err != nil {
+			return err
+		}
+	}
+	return finish(o, report)
+}
+
+func benchmark(ctx context.Context, name string, c scenario.Config, report *measure.Report, stdout io.Writer) error {
+	b, ok := scenario.Benchmarks()[name]
+	if !ok {
+		return fmt.Errorf("there is no benchmark %q", name)
+	}
+	r, err := b(ctx, c)
+	if err != nil {
+		return err
+	}
+	report.Results = append(report.Results, r)
+	if err := r.WriteText(stdout); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(stdout)
+	return err
+}
+
+// finish writes the file, and says which goals were missed if that matters.
+func finish(o options, report *measure.Report) error {
+	if o.json != "" {
+		f, err := os.Create(o.json)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(report.WriteJSON(f), f.Close()); err != nil {
+			return fmt.Errorf("write %s: %w", o.json, err)
+		}
+	}
+	if !o.strict {
+		return nil
+	}
+	var missed []error
+	for _, r := range report.Results {
+		for _, g := range r.Goals {
+			if !g.Met {
+				missed = append(missed, fmt.Errorf("%s: %s", r.Name, g))
+			}
+		}
+	}
+	return errors.Join(missed...)
+}
+
+// contenders builds those that were asked for.
+func contenders(names []string) ([]contend.Contender, error) {
+	all := []contend.Contender{contend.Seq{Objects: openObjects}, contend.OCC{Objects: openObjects}}
+	var chosen []contend.Contender
+	for _, name := range names {
+		i := slices.IndexFunc(all, func(c contend.Contender) bool { return c.Name() == name })
+		if i < 0 {
+			return nil, fmt.Errorf("there is no contender %q", name)
+		}
+		chosen = append(chosen, all[i])
+	}
+	return chosen, nil
+}
+
+func openObjects(dir string) (objstore.Store, error) { return fileobj.New(dir, fileobj.Config{}) }
+
+func openKeys(dir string) (lock.Store, error) {
+	return boltstore.Open(filepath.Join(dir, "store.db"), boltstore.Config{})
+}

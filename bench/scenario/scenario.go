@@ -1,0 +1,166 @@
+// Package scenario holds the benchmarks: what is driven, what is measured, and
+// what the figures have to be.
+package scenario
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/txcoord/txcoord/bench/contend"
+	"github.com/txcoord/txcoord/bench/measure"
+	"github.com/txcoord/txcoord/e2e/checker"
+)
+
+// Config says how large a run is.
+type Config struct {
+	// Dir is where each session gets a fresh folder.
+	Dir string
+	// Bare is the floor that B1 and B2 compare with.
+	Bare contend.Bare
+	// Contenders take turns in every run.
+	Contenders []contend.Contender
+	// Judged is the name of the contender that the goals are for.
+	Judged string
+	// Rounds is how often the contenders take turns.
+	Rounds int
+	// Transactions, per round and contender, of B1.
+	Transactions int
+	// Tables per transaction, for B1.
+	Tables []int
+	// Writers on one table, for B2.
+	Writers []int
+	// Duration of B2, per contender and number of writers, over all rounds.
+	Duration time.Duration
+	// InFlight is the number of clients of B6, Warm how long they run before each kill.
+	InFlight int
+	Warm     time.Duration
+	// Progress gets a line now and then; nil is silent.
+	Progress io.Writer
+}
+
+// Benchmark is one of the benchmarks.
+type Benchmark func(context.Context, Config) (*measure.Result, error)
+
+// Benchmarks are all of them, by name.
+func Benchmarks() map[string]Benchmark {
+	return map[string]Benchmark{"B1": B1, "B2": B2, "B6": B6}
+}
+
+func (c Config) progress(format string, args ...any) {
+	if c.Progress != nil {
+		fmt.Fprintf(c.Progress, format+"\n", args...)
+	}
+}
+
+// entry is a contender in a run, with its session and what was seen of it.
+type entry struct {
+	name    string
+	session contend.Session
+	rounds  measure.Rounds
+	before  contend.Requests
+	numbers map[int]int
+}
+
+// open opens a session in a fresh folder below the run's.
+func (c Config) open(ctx context.Context, what string, k contend.Contender, tables int) (*entry, error) {
+	dir := filepath.Join(c.Dir, what, k.Name())
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	s, err := k.Open(ctx, dir, tables)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", k.Name(), err)
+	}
+	return &entry{name: k.Name(), session: s, before: s.Requests(), numbers: map[int]int{}}, nil
+}
+
+// openAll opens the contenders' sessions. On an error those already open are closed.
+func (c Config) openAll(ctx context.Context, what string, contenders []contend.Contender, tables int) ([]*entry, error) {
+	var entries []*entry
+	for _, k := range contenders {
+		e, err := c.open(ctx, what, k, tables)
+		if err != nil {
+			return nil, errors.Join(err, closeAll(entries))
+		}
+		entries = append(entries, e)
+	}
+	return entries, nil
+}
+
+func closeAll(entries []*entry) error {
+	var errs []error
+	for _, e := range entries {
+		errs = append(errs, e.session.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// work is a writer's next transaction.
+func (e *entry) work(writer int, tables []int) contend.Work {
+	e.numbers[writer]++
+	return contend.Work{Writer: writer, Number: e.numbers[writer], Tables: tables}
+}
+
+// check lets the session come to rest and the checker judge it.
+func (e *entry) check(ctx context.Context, schema *checker.Schema) (*checker.Report, error) {
+	if err := e.session.Settle(ctx); err != nil {
+		return nil, fmt.Errorf("%s does not come to rest: %w", e.name, err)
+	}
+	books := e.session.Books()
+	books.Schema = schema
+	report, err := checker.Check(books)
+	if err != nil {
+		return nil, fmt.Errorf("check %s: %w", e.name, err)
+	}
+	if err := report.Err(); err != nil {
+		return nil, fmt.Errorf("%s: %w", e.name, err)
+	}
+	return report, nil
+}
+
+// turns calls each contender once a round, starting with another one each time.
+func turns(rounds, contenders int, each func(round, contender int) error) error {
+	for r := range rounds {
+		for i := range contenders {
+			if err := each(r, (r+i)%contenders); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// perTransaction writes requests as averages: "key put 2, put 10".
+func perTransaction(r contend.Requests, transactions int) string {
+	if r == nil {
+		return "not seen"
+	}
+	var parts []string
+	for _, kind := range slices.Sorted(maps.Keys(r)) {
+		if n := math.Round(100*float64(r[kind])/float64(max(transactions, 1))) / 100; n > 0 {
+			parts = append(parts, fmt.Sprintf("%s %v", kind, n))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+func count(n int) []int {
+	list := make([]int, n)
+	for i := range list {
+		list[i] = i
+	}
+	return list
+}
+
+func spread(low, high time.Duration) string {
+	return fmt.Sprintf("%.2f-%.2f", measure.Milliseconds(low), measure.Milliseconds(high))
+}

@@ -1,0 +1,190 @@
+package scenario_test
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/txcoord/txcoord/bench/contend"
+	"github.com/txcoord/txcoord/bench/measure"
+	"github.com/txcoord/txcoord/bench/scenario"
+	"github.com/txcoord/txcoord/e2e/checker"
+	"github.com/txcoord/txcoord/lock"
+	"github.com/txcoord/txcoord/lock/boltstore"
+	"github.com/txcoord/txcoord/tables/objstore"
+	"github.com/txcoord/txcoord/tables/objstore/fileobj"
+)
+
+func objects(dir string) (objstore.Store, error) { return fileobj.New(dir, fileobj.Config{}) }
+
+func keys(dir string) (lock.Store, error) {
+	return boltstore.Open(filepath.Join(dir, "store.db"), boltstore.Config{})
+}
+
+func config(t *testing.T, contenders ...contend.Contender) scenario.Config {
+	return scenario.Config{
+		Dir: t.TempDir(), Bare: contend.Bare{Objects: objects, Keys: keys}, Contenders: contenders, Judged: "seq",
+		Rounds: 2, Transactions: 3, Tables: []int{1, 4}, Writers: []int{1, 4, 64}, Duration: 300 * time.Millisecond,
+		InFlight: 20, Warm: 50 * time.Millisecond, Progress: t.Output(),
+	}
+}
+
+func seq() contend.Contender { return contend.Seq{Objects: objects} }
+func occ() contend.Contender { return contend.OCC{Objects: objects} }
+
+func text(t *testing.T, r *measure.Result) string {
+	t.Helper()
+	var b strings.Builder
+	if err := r.WriteText(&b); err != nil {
+		t.Fatal(err)
+	}
+	t.Log(b.String())
+	return b.String()
+}
+
+func TestB1(t *testing.T) {
+	r, err := scenario.B1(t.Context(), config(t, seq(), occ()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Rows) != 6 || len(r.Goals) != 2 {
+		t.Errorf("%d rows and %d goals, want 6 and 2", len(r.Rows), len(r.Goals))
+	}
+	if s := text(t, r); !strings.Contains(s, "key put 2, put 4") || !strings.Contains(s, "two appends") {
+		t.Error("the floor's requests or halves are missing")
+	}
+}
+
+func TestB2(t *testing.T) {
+	r, err := scenario.B2(t.Context(), config(t, seq(), occ()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text(t, r)
+	if len(r.Rows) != 7 || len(r.Goals) != 6 {
+		t.Errorf("%d rows and %d goals, want 7 and 6", len(r.Rows), len(r.Goals))
+	}
+}
+
+func TestB6(t *testing.T) {
+	f := &fragile{contender: seq()}
+	r, err := scenario.B6(t.Context(), config(t, f))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text(t, r)
+	if len(r.Rows) != 2 || f.kills != 2 {
+		t.Errorf("%d rows, %d kills, want 2 of each", len(r.Rows), f.kills)
+	}
+}
+
+func TestB6WantsAServer(t *testing.T) {
+	if _, err := scenario.B6(t.Context(), config(t, seq())); err == nil {
+		t.Error("no error, although nothing can be killed")
+	}
+}
+
+// What the checker finds ends the run: figures of a store that loses data are worthless.
+func TestALiarIsCaught(t *testing.T) {
+	for name, run := range scenario.Benchmarks() {
+		_, err := run(t.Context(), config(t, &fragile{contender: seq(), lies: true}))
+		if err == nil || !strings.Contains(err.Error(), string(checker.TransactionLost)) {
+			t.Errorf("%s: got %v, want %s", name, err, checker.TransactionLost)
+		}
+	}
+}
+
+func TestAFailingContenderEndsTheRun(t *testing.T) {
+	for name, run := range scenario.Benchmarks() {
+		_, err := run(t.Context(), config(t, &fragile{contender: seq(), fails: true}))
+		if !errors.Is(err, errFragile) {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}
+
+var errFragile = errors.New("broken on purpose")
+
+// fragile is a contender that can be killed: a call in flight is lost before or
+// after it was carried out, and is repeated when the server is back.
+type fragile struct {
+	contender   contend.Contender
+	lies, fails bool
+	kills       int
+}
+
+func (f *fragile) Name() string { return f.contender.Name() }
+
+func (f *fragile) Open(ctx context.Context, dir string, tables int) (contend.Session, error) {
+	return f.OpenServer(ctx, dir, tables)
+}
+
+func (f *fragile) OpenServer(ctx context.Context, dir string, tables int) (contend.Server, error) {
+	s, err := f.contender.Open(ctx, dir, tables)
+	if err != nil {
+		return nil, err
+	}
+	return &fragileServer{Session: s, f: f, up: make(chan struct{})}, nil
+}
+
+type fragileServer struct {
+	contend.Session
+	f    *fragile
+	mu   sync.Mutex
+	up   chan struct{} // closed while the server is up
+	down bool
+	lied []checker.Transaction
+}
+
+func (s *fragileServer) Commit(ctx context.Context, w contend.Work) error {
+	if s.f.fails {
+		return errFragile
+	}
+	if s.f.lies && w.Number%3 == 0 {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.lied = append(s.lied, checker.Transaction{ID: w.ID(), Parts: []checker.Part{{Table: contend.TableName(w.Tables[0])}}})
+		return nil
+	}
+	for {
+		s.mu.Lock()
+		down, up := s.down, s.up
+		s.mu.Unlock()
+		if !down {
+			return s.Session.Commit(ctx, w)
+		}
+		select {
+		case <-up:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func (s *fragileServer) Books() checker.Run {
+	books := s.Session.Books()
+	books.Committed = append(books.Committed, s.lied...)
+	return books
+}
+
+func (s *fragileServer) Kill() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.down, s.up = true, make(chan struct{})
+	s.f.kills++
+	return nil
+}
+
+func (s *fragileServer) Start() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.down = false
+	close(s.up)
+	return nil
+}
+
+func (s *fragileServer) Serving(context.Context) error { return nil }
