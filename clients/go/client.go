@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/keepalive"
 
 	txcoordv1 "github.com/txcoord/txcoord/proto/txcoord/v1"
 )
@@ -60,6 +61,8 @@ func Dial(target string, o Options) (*Client, error) {
 			Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 3 * time.Second},
 			MinConnectTimeout: 5 * time.Second,
 		}),
+		// A server that hangs is found out in half a minute, not when the call ends.
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 20 * time.Second, Timeout: 10 * time.Second}),
 		grpc.WithDisableRetry(), // conn knows better what may be repeated
 	}
 	cc, err := grpc.NewClient(target, append(opts, o.DialOptions...)...)
