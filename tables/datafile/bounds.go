@@ -48,6 +48,9 @@ func statsOf(m *metadata.FileMetaData, l *leaf) (leafStats, error) {
 		if err != nil {
 			return sum, err
 		}
+		if chunk.NumValues() == 0 {
+			continue
+		}
 		s, err := chunk.Statistics()
 		if err != nil {
 			return sum, err
