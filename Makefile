@@ -2,6 +2,7 @@
 # make test       all tests, with the race detector and in random order
 # make build      bin/txcoord
 # make demo       the demo in a fresh folder
+# make bench      the measurements
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -10,6 +11,10 @@ SHELL := bash
 .PHONY: all
 all: generate lint test
 
+# Tests that read our tables with delta-rs and DuckDB make themselves a virtual
+# environment in .venv; without python3 they skip and say so, with
+# TXCOORD_REQUIRE_READERS=1 they fail.
+#
 # The race detector needs a C compiler. Without one the tests run without it, and
 # say so; .ci/run insists.
 RACE ?= $(shell command -v "$$(go env CC)" >/dev/null 2>&1 && echo -race)
@@ -17,7 +22,7 @@ TESTFLAGS ?=
 PACKAGES ?= ./...
 
 .PHONY: test
-test: venv
+test:
 	@[ -n "$(RACE)" ] || echo "no C compiler: the race detector is off"
 	go test $(RACE) -shuffle=on -timeout 20m $(TESTFLAGS) $(PACKAGES)
 
@@ -29,37 +34,14 @@ build:
 demo: build
 	bin/txcoord demo
 
+# One of B1, B2, B6, or all: make bench RUN=B1
 .PHONY: bench
 bench:
-	go test -run '^$$' -bench . -benchmem -timeout 60m $(TESTFLAGS) ./bench/...
+	go run ./bench $(if $(RUN),-run $(RUN))
 
 .PHONY: clean
 clean:
-	rm -rf bin .venv
-
-# --- readers that nobody here wrote: delta-rs and DuckDB ---------------------
-
-# Tests that need them take .venv/bin/python, and skip, saying why, if it is not
-# there (TXCOORD_REQUIRE_READERS=1: they fail instead).
-READERS := tools/readers/requirements.txt
-VENV := .venv/.ready-$(firstword $(shell cksum $(READERS)))
-
-.PHONY: venv
-ifeq ($(shell command -v python3),)
-venv:
-	@echo "no python3: tests that read our tables with delta-rs and DuckDB will be skipped"
-else
-venv: $(VENV)
-endif
-
-$(VENV): $(READERS)
-	@rm -rf .venv
-	@if python3 -m venv .venv && .venv/bin/pip install --quiet --disable-pip-version-check -r $(READERS); then \
-		touch $@; \
-	else \
-		rm -rf .venv; \
-		echo "no virtual environment: tests that read our tables with delta-rs and DuckDB will be skipped"; \
-	fi
+	rm -rf bin .venv .cache
 
 # --- pinned tools, built once per version into a cache folder ----------------
 
