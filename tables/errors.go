@@ -22,6 +22,8 @@ type InputError struct {
 	Remedy string
 	// Rule is set where the input is well formed and the table refuses it.
 	Rule twophase.Rule
+
+	syntax bool // the line is no JSON at all
 }
 
 func (e *InputError) Error() string {

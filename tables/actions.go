@@ -1,0 +1,425 @@
+package tables
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/txcoord/txcoord/twophase"
+)
+
+// Limits bound one part. A zero field has the default.
+type Limits struct {
+	// LineBytes bounds one line: 32 MiB.
+	LineBytes int
+	// PartBytes bounds a part, all pieces together: 1 GiB.
+	PartBytes int
+	// Actions bounds the lines of a part: 1,000,000.
+	Actions int
+}
+
+func (l Limits) withDefaults() Limits {
+	set := func(v *int, def int) {
+		if *v == 0 {
+			*v = def
+		}
+	}
+	set(&l.LineBytes, 32<<20)
+	set(&l.PartBytes, 1<<30)
+	set(&l.Actions, 1_000_000)
+	return l
+}
+
+// reservedApp is the prefix of the app ids that are ours (R3).
+const reservedApp = "txcoord/"
+
+// File is an add or a remove.
+type File struct {
+	// Line in its piece, from 1.
+	Line int
+	// Path is canonical.
+	Path string
+	Hash PathHash
+	DV   DVHash
+	Size int64
+	// DataChange is false if the action only moves rows.
+	DataChange bool
+	// NumRecords: stats.numRecords is there.
+	NumRecords bool
+	// Partition is an index into Actions.Partitions; -1 if the action has no values.
+	Partition int
+}
+
+// PartitionValues are the values of one or more files, by physical column, sorted.
+type PartitionValues []PartitionValue
+
+// PartitionValue is one value; Null stands for null and for the empty string,
+// which Delta does not tell apart.
+type PartitionValue struct {
+	Column string
+	Value  string
+	Null   bool
+}
+
+// Domain is a domainMetadata action.
+type Domain struct {
+	Name          string
+	Configuration string
+	Removed       bool
+}
+
+// Actions are the parsed lines of a part, or of a commit.
+type Actions struct {
+	Adds, Removes []File
+	// Partitions are the different partition values of adds and removes.
+	Partitions []PartitionValues
+	CDCs       int
+	Txns       []twophase.AppVersion
+	Domains    []Domain
+	Protocol   *Protocol
+	MetaData   *MetaData
+	// Info is the commitInfo object as it came; nil if there is none.
+	Info []byte
+	// Lines and Bytes count what was parsed, white space lines left out.
+	Lines int
+	Bytes int
+
+	place    place
+	lastPart []byte // raw values of the last file: files of one partition follow each other
+	lastIdx  int
+	partIdx  map[string]int
+}
+
+// ParseActions reads the staged pieces of one part, in order, and checks all that
+// needs no table: syntax, required fields, what one commit may not hold (a path
+// added twice, add and remove of one file, two metaData, …), unknown actions,
+// reserved app ids, adds outside the table's root. *InputError or *LimitError.
+func ParseActions(tableURI string, l Limits, pieces ...[]byte) (*Actions, error) {
+	l = l.withDefaults()
+	a := &Actions{place: placeOf(tableURI)}
+	for _, piece := range pieces {
+		a.Bytes += len(piece)
+	}
+	if a.Bytes > l.PartBytes {
+		return nil, &LimitError{Limit: "part_bytes", Value: int64(a.Bytes), Max: int64(l.PartBytes)}
+	}
+	p := parser{Actions: a, strict: true, limits: l, sum: &oneCommit{}}
+	for i, piece := range pieces {
+		if err := p.piece(piece); err != nil {
+			return nil, inPiece(err, i)
+		}
+		if p.Lines == p.before {
+			return nil, &InputError{Piece: i, Field: "actions", Reason: "there is no action in it"}
+		}
+		p.before = p.Lines
+	}
+	a.lastPart, a.partIdx = nil, nil // they share memory with the pieces
+	return a, a.outside(p.sum)
+}
+
+func inPiece(err error, piece int) error {
+	if in, ok := errors.AsType[*InputError](err); ok {
+		in.Piece = piece
+	}
+	return err
+}
+
+// parser fills Actions line by line.
+type parser struct {
+	*Actions
+	strict bool
+	limits Limits
+	sum    *oneCommit // nil when reading
+	before int
+	line   line
+	number int // of the present line
+}
+
+func (p *parser) piece(text []byte) error {
+	for p.number = 1; len(text) > 0; p.number++ {
+		var line []byte
+		line, text = cutLine(text)
+		if blank(line) {
+			continue
+		}
+		if len(line) > p.limits.LineBytes && p.strict {
+			return &LimitError{Limit: "line_bytes", Value: int64(len(line)), Max: int64(p.limits.LineBytes)}
+		}
+		if err := p.add(line); err != nil {
+			return p.at(err)
+		}
+		if p.Lines++; p.strict && p.Lines > p.limits.Actions {
+			return &LimitError{Limit: "actions", Value: int64(p.Lines), Max: int64(p.limits.Actions)}
+		}
+	}
+	return nil
+}
+
+// cutLine returns the first line without its end, and the rest.
+func cutLine(text []byte) (line, rest []byte) {
+	if i := bytes.IndexByte(text, '\n'); i >= 0 {
+		return text[:i], text[i+1:]
+	}
+	return text, nil
+}
+
+func blank(line []byte) bool {
+	for _, c := range line {
+		if c != ' ' && c != '\t' && c != '\r' {
+			return false
+		}
+	}
+	return true
+}
+
+// at puts the line's number into an error.
+func (p *parser) at(err error) error {
+	switch e := err.(type) {
+	case *InputError:
+		e.Line = p.number
+		return e
+	case *fieldError:
+		return &InputError{Line: p.number, Field: e.field, Value: e.value, Reason: e.reason, Remedy: e.remedy}
+	case *syntaxError:
+		return &InputError{Line: p.number, syntax: true, Reason: e.Error(), Remedy: "write each action as one JSON object on a line of its own"}
+	}
+	return err
+}
+
+// add parses one line into the Actions.
+func (p *parser) add(text []byte) error {
+	l := &p.line
+	if err := l.parse(text, p.strict); err != nil {
+		return err
+	}
+	if p.strict && !utf8.Valid(text) {
+		return &fieldError{reason: "the line is not valid UTF-8"}
+	}
+	if err := l.complete(p.strict); err != nil {
+		return err
+	}
+	switch l.kind {
+	case kindAdd:
+		return p.file(&p.Adds)
+	case kindRemove:
+		return p.file(&p.Removes)
+	case kindCDC:
+		return p.cdc()
+	case kindTxn:
+		return p.txn()
+	case kindDomain:
+		return p.domain()
+	case kindCommitInfo:
+		return p.info()
+	case kindProtocol, kindMetaData:
+		return p.definition()
+	}
+	if !p.strict {
+		return nil
+	}
+	return &fieldError{field: cut(l.name), reason: "is not an action that a commit may hold",
+		remedy: "known are add, remove, cdc, txn, metaData, protocol, domainMetadata and commitInfo"}
+}
+
+func (p *parser) file(to *[]File) error {
+	l := &p.line
+	path, err := p.path()
+	if err != nil {
+		return err
+	}
+	f := File{Line: p.number, Path: path, Hash: HashPath(path), DV: hashDV(l.dv), Size: l.size, Partition: -1}
+	f.DataChange = l.dataChange || l.has&hasDataChange == 0
+	if l.has&hasPartition != 0 {
+		if f.Partition, err = p.partition(l.partition); err != nil {
+			return err
+		}
+	}
+	if l.kind == kindAdd && l.has&hasStats != 0 {
+		if f.NumRecords, err = readStats(l.stats); err != nil && p.strict {
+			return l.wrong("stats", l.stats, err.Error())
+		}
+	}
+	if p.strict && l.kind == kindAdd && f.DV != 0 && !f.NumRecords {
+		return l.wrong("stats", l.stats, "numRecords must be there beside a deletion vector")
+	}
+	*to = append(*to, f)
+	if p.sum != nil {
+		return p.sum.file(p.Actions, l.kind)
+	}
+	return nil
+}
+
+// path returns the line's canonical path.
+func (p *parser) path() (string, error) {
+	l := &p.line
+	raw := string(l.path)
+	path, err := p.place.canonical(raw)
+	if err != nil {
+		return "", l.wrong("path", l.path, err.Error())
+	}
+	if p.strict && path != raw && strings.IndexByte(raw, ':') < 0 && l.kind != kindRemove {
+		if err := spelledPlainly(raw); err != nil {
+			return "", l.wrong("path", l.path, err.Error())
+		}
+	}
+	return path, nil
+}
+
+var errSpelling = errors.New("has empty or dot segments, which object stores take literally")
+
+// spelledPlainly refuses what a file system resolves and an object store does not.
+func spelledPlainly(raw string) error {
+	decoded, err := unescape(raw)
+	if err != nil {
+		return err
+	}
+	for segment := range strings.SplitSeq(strings.TrimPrefix(decoded, "/"), "/") {
+		switch segment {
+		case "", ".":
+			return errSpelling
+		case "..":
+			return errors.New("leads above its folder: a path must not escape the table's root")
+		}
+	}
+	return nil
+}
+
+// partition finds or adds the values among those of the other files.
+func (p *parser) partition(raw []byte) (int, error) {
+	if p.lastPart != nil && bytes.Equal(raw, p.lastPart) {
+		return p.lastIdx, nil
+	}
+	idx, ok := p.partIdx[string(raw)]
+	if !ok {
+		values, err := parsePartition(raw, p.strict)
+		if err != nil {
+			return 0, within(string(p.line.name)+".partitionValues", err)
+		}
+		idx = len(p.Partitions)
+		p.Partitions = append(p.Partitions, values)
+		if p.partIdx == nil {
+			p.partIdx = map[string]int{}
+		}
+		p.partIdx[string(raw)] = idx
+	}
+	p.lastPart, p.lastIdx = raw, idx
+	return idx, nil
+}
+
+func parsePartition(raw []byte, strict bool) (PartitionValues, error) {
+	var out PartitionValues
+	c := cursor{b: raw}
+	if err := c.open('{'); err != nil {
+		return nil, err
+	}
+	for n := 0; ; {
+		name, more, err := c.key(&n)
+		if err != nil {
+			return nil, err
+		}
+		if !more {
+			break
+		}
+		value, err := c.value()
+		if err != nil {
+			return nil, err
+		}
+		text, ok := stringOf(value)
+		if !ok && !isNull(value) {
+			return nil, &fieldError{field: cut(name), value: cut(value), reason: "must be a string or null"}
+		}
+		out = append(out, PartitionValue{string(name), string(text), len(text) == 0})
+	}
+	slices.SortStableFunc(out, func(a, b PartitionValue) int { return strings.Compare(a.Column, b.Column) })
+	for i := 1; i < len(out); i++ {
+		if strict && out[i].Column == out[i-1].Column {
+			return nil, &fieldError{field: cut(out[i].Column), reason: "is there twice"}
+		}
+	}
+	return out, nil
+}
+
+// readStats looks for numRecords in a stats string, which is JSON in JSON.
+func readStats(raw []byte) (numRecords bool, err error) {
+	text, ok := stringOf(raw)
+	if !ok {
+		return false, errors.New("is not a string")
+	}
+	if len(text) == 0 {
+		return false, nil
+	}
+	err = members(text, func(name, value []byte) bool {
+		if string(name) == "numRecords" {
+			n, isInt := intOf(value)
+			numRecords = isInt && n >= 0
+			return numRecords
+		}
+		return true
+	})
+	if err != nil {
+		return false, errors.New("does not hold a JSON object: " + err.Error())
+	}
+	return numRecords, nil
+}
+
+func (p *parser) cdc() error {
+	if _, err := p.path(); err != nil {
+		return err
+	}
+	if p.strict && p.line.dataChange {
+		return p.line.wrong("dataChange", nil, "must be false")
+	}
+	p.CDCs++
+	return nil
+}
+
+func (p *parser) txn() error {
+	l := &p.line
+	app := string(l.app)
+	if p.strict {
+		switch {
+		case app == "":
+			return l.wrong("appId", nil, "is empty")
+		case strings.HasPrefix(app, reservedApp):
+			return l.wrong("appId", l.app, "ids that begin with "+reservedApp+" are the coordinator's own")
+		}
+	}
+	p.Txns = append(p.Txns, twophase.AppVersion{App: app, Version: l.version})
+	if p.sum != nil {
+		return p.sum.txn(l)
+	}
+	return nil
+}
+
+func (p *parser) domain() error {
+	l := &p.line
+	p.Domains = append(p.Domains, Domain{Name: string(l.domain), Configuration: string(l.configuration), Removed: l.removed})
+	if p.sum != nil {
+		return p.sum.domain(l)
+	}
+	return nil
+}
+
+func (p *parser) info() error {
+	if p.strict && p.Info != nil {
+		return &fieldError{field: "commitInfo", reason: "is there twice"}
+	}
+	p.Info = slices.Clone(p.line.body)
+	return nil
+}
+
+// definition takes a protocol or metaData action.
+func (p *parser) definition() (err error) {
+	l := &p.line
+	if p.strict && (l.kind == kindProtocol && p.Protocol != nil || l.kind == kindMetaData && p.MetaData != nil) {
+		return &fieldError{field: string(l.name), reason: "is there twice; one commit holds one at most"}
+	}
+	if l.kind == kindProtocol {
+		p.Protocol, err = parseProtocol(l.body)
+	} else {
+		p.MetaData, err = parseMetaData(l.body)
+	}
+	return err
+}

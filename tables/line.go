@@ -1,0 +1,397 @@
+package tables
+
+import (
+	"math/bits"
+	"strconv"
+)
+
+// kind is the top-level name of an action.
+type kind uint8
+
+const (
+	kindUnknown kind = iota
+	kindCommitInfo
+	kindProtocol
+	kindMetaData
+	kindAdd
+	kindRemove
+	kindCDC
+	kindTxn
+	kindDomain
+	kindCheckpoint
+	kindSidecar
+)
+
+func kindOf(name []byte) kind {
+	switch string(name) {
+	case "add":
+		return kindAdd
+	case "remove":
+		return kindRemove
+	case "commitInfo":
+		return kindCommitInfo
+	case "txn":
+		return kindTxn
+	case "cdc":
+		return kindCDC
+	case "metaData":
+		return kindMetaData
+	case "protocol":
+		return kindProtocol
+	case "domainMetadata":
+		return kindDomain
+	case "checkpointMetadata":
+		return kindCheckpoint
+	case "sidecar":
+		return kindSidecar
+	}
+	return kindUnknown
+}
+
+// field is a bit per field that a line may have.
+type field uint16
+
+const (
+	hasPath field = 1 << iota
+	hasPartition
+	hasSize
+	hasModified
+	hasDataChange
+	hasStats
+	hasDV
+	hasExtended
+	hasApp
+	hasVersion
+	hasDomain
+	hasConfiguration
+	hasRemoved
+)
+
+// line is one action with the fields that we look at. Byte slices share memory
+// with the text, and the struct is reused: nothing may be kept without a copy.
+type line struct {
+	kind kind
+	name []byte
+	// body is the action's object.
+	body []byte
+	has  field
+
+	path      []byte
+	partition []byte // raw object
+	size      int64
+	dataChange,
+	extended bool
+	stats []byte // raw string
+	dv    string // unique id
+
+	app     []byte
+	version int64
+
+	domain, configuration []byte
+	removed               bool
+}
+
+// fieldError says what is wrong in a line.
+type fieldError struct {
+	field, value, reason, remedy string
+}
+
+func (e *fieldError) Error() string {
+	if e.field == "" {
+		return e.reason
+	}
+	return e.field + ": " + e.reason
+}
+
+func (l *line) wrong(field string, value []byte, reason string) error {
+	return &fieldError{field: string(l.name) + "." + field, value: cut(value), reason: reason}
+}
+
+// parse reads a line. strict is for what clients stage: one member, no field
+// twice. What others put into a log is taken as other readers take it: the last
+// one counts, null members are absent.
+func (l *line) parse(text []byte, strict bool) error {
+	*l = line{}
+	c := cursor{b: text}
+	if err := c.open('{'); err != nil {
+		return err
+	}
+	for n := 0; ; {
+		name, more, err := c.key(&n)
+		if err != nil {
+			return err
+		}
+		if !more {
+			break
+		}
+		if c.peek() == 'n' && !strict {
+			if err := c.word("null"); err != nil {
+				return err
+			}
+			continue
+		}
+		if l.name != nil {
+			return &fieldError{reason: "a line holds one action, this one also has " + cut(name)}
+		}
+		l.name, l.kind = name, kindOf(name)
+		if err := l.action(&c, strict); err != nil {
+			return err
+		}
+	}
+	if err := c.end(); err != nil {
+		return err
+	}
+	if l.name == nil && strict {
+		return &fieldError{reason: "the line holds no action"}
+	}
+	return nil
+}
+
+// action reads the value behind the top-level name.
+func (l *line) action(c *cursor, strict bool) error {
+	if l.kind != kindUnknown && c.peek() != '{' {
+		raw, err := c.value()
+		if err != nil {
+			return err
+		}
+		return &fieldError{field: string(l.name), value: cut(raw), reason: "is not an object"}
+	}
+	c.space()
+	start := c.i
+	var err error
+	switch l.kind {
+	case kindAdd, kindRemove, kindCDC, kindTxn, kindDomain:
+		err = l.fields(c, strict)
+	default:
+		err = c.skip(0)
+	}
+	l.body = c.b[start:c.i]
+	return err
+}
+
+func (l *line) fields(c *cursor, strict bool) error {
+	c.i++
+	for n := 0; ; {
+		name, more, err := c.key(&n)
+		if err != nil || !more {
+			return err
+		}
+		raw, err := c.value()
+		if err != nil {
+			return err
+		}
+		if isNull(raw) {
+			continue
+		}
+		var bit field
+		switch l.kind {
+		case kindTxn:
+			bit, err = l.txnField(name, raw)
+		case kindDomain:
+			bit, err = l.domainField(name, raw)
+		default:
+			bit, err = l.fileField(name, raw)
+		}
+		if err != nil {
+			return err
+		}
+		if strict && l.has&bit != 0 {
+			return l.wrong(string(name), nil, "is there twice")
+		}
+		l.has |= bit
+	}
+}
+
+func (l *line) fileField(name, raw []byte) (bit field, err error) {
+	ok := true
+	switch string(name) {
+	case "path":
+		bit = hasPath
+		l.path, ok = stringOf(raw)
+	case "partitionValues":
+		bit = hasPartition
+		l.partition, ok = raw, raw[0] == '{'
+	case "size":
+		bit = hasSize
+		l.size, ok = intOf(raw)
+	case "modificationTime":
+		bit = hasModified
+		_, ok = intOf(raw)
+	case "dataChange":
+		bit = hasDataChange
+		l.dataChange, ok = boolOf(raw)
+	case "stats":
+		bit = hasStats
+		l.stats, ok = raw, raw[0] == '"'
+	case "extendedFileMetadata":
+		bit = hasExtended
+		l.extended, ok = boolOf(raw)
+	case "deletionVector":
+		bit = hasDV
+		l.dv, err = l.parseDV(raw)
+	}
+	if !ok {
+		err = l.wrong(string(name), raw, "has the wrong type")
+	}
+	return bit, err
+}
+
+func (l *line) txnField(name, raw []byte) (bit field, err error) {
+	ok := true
+	switch string(name) {
+	case "appId":
+		bit = hasApp
+		l.app, ok = stringOf(raw)
+	case "version":
+		bit = hasVersion
+		l.version, ok = intOf(raw)
+	}
+	if !ok {
+		err = l.wrong(string(name), raw, "has the wrong type")
+	}
+	return bit, err
+}
+
+func (l *line) domainField(name, raw []byte) (bit field, err error) {
+	ok := true
+	switch string(name) {
+	case "domain":
+		bit = hasDomain
+		l.domain, ok = stringOf(raw)
+	case "configuration":
+		bit = hasConfiguration
+		l.configuration, ok = stringOf(raw)
+	case "removed":
+		bit = hasRemoved
+		l.removed, ok = boolOf(raw)
+	}
+	if !ok {
+		err = l.wrong(string(name), raw, "has the wrong type")
+	}
+	return bit, err
+}
+
+// parseDV returns the vector's unique id: type, path or content, and the offset
+// where there is one. To us it is a name and nothing more.
+func (l *line) parseDV(raw []byte) (string, error) {
+	var storage, where []byte
+	var offset int64
+	hasOffset := false
+	err := members(raw, func(name, value []byte) bool {
+		ok := true
+		switch string(name) {
+		case "storageType":
+			storage, ok = stringOf(value)
+		case "pathOrInlineDv":
+			where, ok = stringOf(value)
+		case "offset":
+			offset, ok = intOf(value)
+			hasOffset = true
+		}
+		return ok
+	})
+	if err != nil {
+		return "", l.wrong("deletionVector", raw, err.Error())
+	}
+	if len(storage) != 1 || len(where) == 0 {
+		return "", l.wrong("deletionVector", raw, "needs storageType and pathOrInlineDv")
+	}
+	id := string(storage) + string(where)
+	if hasOffset {
+		id += "@" + strconv.FormatInt(offset, 10)
+	}
+	return id, nil
+}
+
+// members calls f for each member of an object that is not null; f answers false
+// for a value of the wrong type.
+func members(raw []byte, f func(name, value []byte) bool) error {
+	c := cursor{b: raw}
+	if err := c.open('{'); err != nil {
+		return &fieldError{reason: "is not an object"}
+	}
+	for n := 0; ; {
+		name, more, err := c.key(&n)
+		if err != nil || !more {
+			return err
+		}
+		value, err := c.value()
+		if err != nil {
+			return err
+		}
+		if !isNull(value) && !f(name, value) {
+			return &fieldError{field: string(name), value: cut(value), reason: "has the wrong type"}
+		}
+	}
+}
+
+// elements is members for an array.
+func elements(raw []byte, f func(value []byte) bool) error {
+	c := cursor{b: raw}
+	if err := c.open('['); err != nil {
+		return &fieldError{reason: "is not an array"}
+	}
+	for n := 0; ; {
+		more, err := c.element(&n)
+		if err != nil || !more {
+			return err
+		}
+		value, err := c.value()
+		if err != nil {
+			return err
+		}
+		if !f(value) {
+			return &fieldError{value: cut(value), reason: "an element has the wrong type"}
+		}
+	}
+}
+
+// fieldNames are in the order of the bits.
+var fieldNames = [...]string{
+	"path", "partitionValues", "size", "modificationTime", "dataChange", "stats", "deletionVector",
+	"extendedFileMetadata", "appId", "version", "domain", "configuration", "removed",
+}
+
+// required are the fields that clients have to write. Of what others wrote we ask
+// for less, since older engines left some out.
+func (l *line) required(strict bool) field {
+	switch l.kind {
+	case kindTxn:
+		return hasApp | hasVersion
+	case kindDomain:
+		if strict {
+			return hasDomain | hasConfiguration | hasRemoved
+		}
+		return hasDomain
+	case kindAdd:
+		if strict {
+			return hasPath | hasPartition | hasSize | hasModified | hasDataChange
+		}
+		return hasPath
+	case kindRemove:
+		switch {
+		case strict && l.extended:
+			return hasPath | hasDataChange | hasPartition | hasSize
+		case strict:
+			return hasPath | hasDataChange
+		}
+		return hasPath
+	case kindCDC:
+		if strict {
+			return hasPath | hasPartition | hasSize | hasDataChange
+		}
+		return hasPath
+	}
+	return 0
+}
+
+// complete checks that the required fields are there and that a path is not empty.
+func (l *line) complete(strict bool) error {
+	if missing := l.required(strict) &^ l.has; missing != 0 {
+		return l.wrong(fieldNames[bits.TrailingZeros16(uint16(missing))], nil, "is missing")
+	}
+	if l.has&hasPath != 0 && len(l.path) == 0 {
+		return l.wrong("path", nil, "is empty")
+	}
+	return nil
+}

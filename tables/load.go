@@ -1,0 +1,354 @@
+package tables
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/txcoord/txcoord/tables/objstore"
+	"github.com/txcoord/txcoord/twophase"
+)
+
+// Latest asks State for the newest version.
+const Latest twophase.Version = -2
+
+// State replays the table up to a version: from the newest complete checkpoint
+// that is not above it, then commit by commit. `_last_checkpoint` is a hint that
+// saves listing, and is believed in nothing else. *LogError if the log has a gap,
+// a damaged file, no protocol or metaData, or a protocol that we do not know: there
+// is no partial state. Everything else is an error of the store.
+func (l *Log) State(ctx context.Context, at twophase.Version) (*State, error) {
+	r := newReplay(l.URI)
+	if err := l.replay(ctx, r, at); err != nil {
+		return nil, err
+	}
+	return r.state, nil
+}
+
+// LiveFile is a live file with its path.
+type LiveFile struct {
+	// Path is canonical.
+	Path string
+	// DV is the deletion vector's unique id; empty if there is none.
+	DV   string
+	Size int64
+	// Raw is the add action's object.
+	Raw []byte
+}
+
+// LiveFiles is the whole live set at a version, by path. Memory grows with the table.
+func (l *Log) LiveFiles(ctx context.Context, at twophase.Version) ([]LiveFile, error) {
+	type name struct{ path, dv string }
+	found := map[name]LiveFile{}
+	r := newReplay(l.URI)
+	r.seen = func(line *line, path string) {
+		k := name{path, line.dv}
+		if line.kind == kindRemove {
+			delete(found, k)
+			return
+		}
+		found[k] = LiveFile{path, line.dv, line.size, slices.Clone(line.body)}
+	}
+	if err := l.replay(ctx, r, at); err != nil {
+		return nil, err
+	}
+	return slices.SortedFunc(maps.Values(found), func(a, b LiveFile) int {
+		return strings.Compare(a.Path+"\x00"+a.DV, b.Path+"\x00"+b.DV)
+	}), nil
+}
+
+func (l *Log) replay(ctx context.Context, r *replay, at twophase.Version) error {
+	listing, err := l.listFor(ctx, at)
+	if err != nil {
+		return err
+	}
+	target, err := l.target(listing, at)
+	if err != nil {
+		return err
+	}
+	next := twophase.Version(0)
+	if c, ok := listing.NewestCheckpoint(target); ok {
+		if err := l.readCheckpoint(ctx, r, c); err != nil {
+			return err
+		}
+		next = c.Version + 1
+	}
+	commits, err := l.span(listing, next, target)
+	if err != nil {
+		return err
+	}
+	if err := l.readCommits(ctx, r, commits); err != nil {
+		return err
+	}
+	return l.sound(r, "")
+}
+
+// listFor lists from the newest checkpoint that the hint knows, or else everything.
+func (l *Log) listFor(ctx context.Context, at twophase.Version) (*Listing, error) {
+	hint, err := l.hint(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if hint > 0 && (at == Latest || hint <= at) {
+		listing, err := l.List(ctx, hint)
+		if err != nil {
+			return nil, err
+		}
+		if _, ok := listing.NewestCheckpoint(at); ok {
+			return listing, nil
+		}
+	}
+	return l.List(ctx, 0)
+}
+
+// hint reads the version in _last_checkpoint; -1 if the file is missing or makes no
+// sense. Writers put the version first, so that a torn file still gives it.
+func (l *Log) hint(ctx context.Context) (twophase.Version, error) {
+	raw, _, err := l.Store.Get(ctx, l.prefix+pointerName, objstore.Range{})
+	if errors.Is(err, objstore.ErrNotFound) {
+		return -1, nil
+	}
+	if err != nil {
+		return -1, fmt.Errorf("read %s of table %s: %w", pointerName, l.URI, err)
+	}
+	v := int64(-1)
+	_ = members(raw, func(name, value []byte) bool {
+		if string(name) == "version" {
+			if n, ok := intOf(value); ok {
+				v = n
+			}
+		}
+		return true
+	})
+	return twophase.Version(v), nil
+}
+
+// target is the version that is asked for, if the log can have it.
+func (l *Log) target(listing *Listing, at twophase.Version) (twophase.Version, error) {
+	last := listing.Last()
+	switch {
+	case last == twophase.NoVersion:
+		return 0, l.fault(NotATable, "", nil)
+	case at == Latest:
+		return last, nil
+	case at > last || at < 0:
+		e := l.fault(NoVersion, "", nil)
+		e.Version, e.Reason = at, fmt.Sprintf("asked for version %d, the newest is %d", at, last)
+		return 0, e
+	}
+	return at, nil
+}
+
+// span returns the commits from one version to another, all of them.
+func (l *Log) span(listing *Listing, from, to twophase.Version) ([]ListedCommit, error) {
+	var out []ListedCommit
+	for v := from; v <= to; v++ {
+		c, ok := listing.Commit(v)
+		if !ok {
+			e := l.fault(Gap, commitName(v), nil)
+			e.Version, e.Reason = v, fmt.Sprintf("version %d is missing, version %d is there", v, listing.Last())
+			if from == 0 && len(out) == 0 {
+				e.Reason += ", and no complete checkpoint covers it"
+			}
+			return nil, e
+		}
+		out = append(out, c)
+	}
+	return out, nil
+}
+
+// readAhead bounds the commits that are fetched at once.
+const readAhead = 16
+
+func (l *Log) readCommits(ctx context.Context, r *replay, commits []ListedCommit) error {
+	for batch := range slices.Chunk(commits, readAhead) {
+		raw := make([][]byte, len(batch))
+		g, gctx := errgroup.WithContext(ctx)
+		for i := range batch {
+			g.Go(func() (err error) {
+				raw[i], _, err = l.Store.Get(gctx, batch[i].Key, objstore.Range{})
+				return err
+			})
+		}
+		if err := g.Wait(); err != nil {
+			return fmt.Errorf("read commits %d to %d of table %s: %w", batch[0].Version, batch[len(batch)-1].Version, l.URI, err)
+		}
+		for i := range batch {
+			if err := r.commit(batch[i].Version, raw[i]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// sound checks that the replay holds what every version of a table has. file is
+// where it should have been, if it is a checkpoint.
+func (l *Log) sound(r *replay, file string) error {
+	fault := func(f Fault, err error) error {
+		e := l.fault(f, file, err)
+		e.Version = r.state.version
+		return e
+	}
+	switch {
+	case r.protocol == nil:
+		return fault(NoProtocol, nil)
+	case r.meta == nil:
+		return fault(NoMetaData, nil)
+	}
+	if err := r.protocol.checkReadable(l.URI); err != nil {
+		return fault(Unsupported, err)
+	}
+	return nil
+}
+
+// readCheckpoint replays a checkpoint and its sidecars. A checkpoint that lacks
+// protocol or metaData is an error although older commits may have them: it would
+// be a guess that nothing else is missing.
+func (l *Log) readCheckpoint(ctx context.Context, r *replay, c ListedCheckpoint) error {
+	for _, f := range c.Files {
+		if err := l.readCheckpointFile(ctx, r, c.Version, f); err != nil {
+			return err
+		}
+	}
+	sidecars := r.sidecars
+	r.sidecars = nil
+	for _, path := range sidecars {
+		name := path[strings.LastIndexByte(path, '/')+1:]
+		key := l.prefix + sidecarFolder + name
+		info, err := l.Store.Stat(ctx, key)
+		if errors.Is(err, objstore.ErrNotFound) {
+			return l.badCheckpoint(c.Version, key, errors.New("the sidecar is missing"))
+		}
+		if err != nil {
+			return fmt.Errorf("read sidecar %s of table %s: %w", name, l.URI, err)
+		}
+		if err := l.readCheckpointFile(ctx, r, c.Version, info); err != nil {
+			return err
+		}
+	}
+	if err := l.sound(r, strings.TrimPrefix(c.Files[0].Key, l.prefix)); err != nil {
+		return err
+	}
+	r.settle(c.Version)
+	return nil
+}
+
+func (l *Log) readCheckpointFile(ctx context.Context, r *replay, v twophase.Version, f objstore.Info) error {
+	source := &object{ctx: ctx, store: l.Store, key: f.Key}
+	var err error
+	switch {
+	case strings.HasSuffix(f.Key, ".json"):
+		err = jsonLines(source, f.Size, r.apply)
+	case l.ReadCheckpoint == nil:
+		return fmt.Errorf("table %s: checkpoint %s: no reader for Parquet is configured", l.URI, strings.TrimPrefix(f.Key, l.prefix))
+	default:
+		err = l.ReadCheckpoint(ctx, source, f.Size, r.apply)
+	}
+	switch {
+	case err == nil:
+		return nil
+	case source.failed != nil && !errors.Is(source.failed, objstore.ErrNotFound):
+		return fmt.Errorf("read checkpoint %s of table %s: %w", strings.TrimPrefix(f.Key, l.prefix), l.URI, source.failed)
+	case ctx.Err() != nil:
+		return ctx.Err()
+	}
+	return l.badCheckpoint(v, f.Key, err)
+}
+
+func (l *Log) badCheckpoint(v twophase.Version, key string, err error) error {
+	e := l.fault(BadCheckpoint, strings.TrimPrefix(key, l.prefix), err)
+	e.Version = v
+	return e
+}
+
+// jsonLines reads a V2 checkpoint in JSON.
+func jsonLines(source io.ReaderAt, size int64, yield func([]byte) error) error {
+	text := make([]byte, size)
+	if _, err := source.ReadAt(text, 0); err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	for number := 1; len(text) > 0; number++ {
+		var line []byte
+		line, text = cutLine(text)
+		if blank(line) {
+			continue
+		}
+		if err := yield(line); err != nil {
+			return fmt.Errorf("line %d: %w", number, err)
+		}
+	}
+	return nil
+}
+
+// object reads an object at offsets. Small ones are fetched whole at the first
+// read: a Parquet reader asks for footer and columns in many small reads.
+type object struct {
+	ctx    context.Context
+	store  objstore.Store
+	key    string
+	mu     sync.Mutex // readers of Parquet ask from several goroutines
+	whole  []byte
+	large  bool
+	failed error // what the store answered
+}
+
+// wholeObject is the size up to which an object is fetched at once.
+const wholeObject = 64 << 20
+
+// ReadAt implements io.ReaderAt.
+func (o *object) ReadAt(p []byte, at int64) (int, error) {
+	got, err := o.content()
+	if err != nil {
+		return 0, err
+	}
+	if got == nil {
+		if got, _, err = o.store.Get(o.ctx, o.key, objstore.Range{Offset: at, Length: int64(len(p))}); err != nil {
+			o.mu.Lock()
+			defer o.mu.Unlock()
+			o.failed = err
+			return 0, err
+		}
+		at = 0
+	}
+	if at >= int64(len(got)) {
+		return 0, io.EOF
+	}
+	n := copy(p, got[at:])
+	if n < len(p) {
+		return n, io.EOF
+	}
+	return n, nil
+}
+
+// content is the whole object, or nil if it is too large for that.
+func (o *object) content() ([]byte, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.whole != nil || o.large {
+		return o.whole, nil
+	}
+	info, err := o.store.Stat(o.ctx, o.key)
+	if err == nil && info.Size > wholeObject {
+		o.large = true
+		return nil, nil
+	}
+	if err == nil {
+		o.whole, _, err = o.store.Get(o.ctx, o.key, objstore.Range{})
+	}
+	if err != nil {
+		o.failed = err
+		return nil, err
+	}
+	if o.whole == nil {
+		o.whole = []byte{}
+	}
+	return o.whole, nil
+}

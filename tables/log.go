@@ -1,0 +1,217 @@
+package tables
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/txcoord/txcoord/tables/objstore"
+	"github.com/txcoord/txcoord/twophase"
+)
+
+// CheckpointReader yields the actions of a Parquet checkpoint, or of a part or
+// sidecar of one, as JSON lines: checkpoint.Read. The line may be reused after
+// yield returns.
+type CheckpointReader func(ctx context.Context, r io.ReaderAt, size int64, yield func(line []byte) error) error
+
+// LogConfig says where a table's log lies.
+type LogConfig struct {
+	Store objstore.Store
+	// Key is the key of the table's root in the store, without a slash at its ends;
+	// empty if the store is the table.
+	Key string
+	// URI is the table's, canonical. Messages and path rules use it.
+	URI string
+	// ReadCheckpoint reads Parquet. Without it a table with such a checkpoint
+	// cannot be replayed.
+	ReadCheckpoint CheckpointReader
+}
+
+// Log reads and writes one table's log. It holds no state: nothing is cached, and
+// every answer is as fresh as the store's. Safe for concurrent use.
+type Log struct {
+	LogConfig
+	prefix string // key of the log's folder, with its slash
+}
+
+// NewLog opens nothing yet.
+func NewLog(c LogConfig) *Log {
+	l := &Log{LogConfig: c}
+	l.prefix = logFolder
+	if c.Key != "" {
+		l.prefix = c.Key + "/" + logFolder
+	}
+	return l
+}
+
+const (
+	logFolder     = "_delta_log/"
+	sidecarFolder = "_sidecars/"
+	pointerName   = "_last_checkpoint"
+	versionDigits = 20
+)
+
+func versionName(v twophase.Version) string { return fmt.Sprintf("%0*d", versionDigits, v) }
+
+// commitName is the name of a version's file in the log's folder.
+func commitName(v twophase.Version) string { return versionName(v) + ".json" }
+
+// CommitKey is the key of a version's file in the store.
+func (l *Log) CommitKey(v twophase.Version) string { return l.prefix + commitName(v) }
+
+func (l *Log) fault(f Fault, name string, err error) *LogError {
+	e := &LogError{Fault: f, Table: l.URI, Version: twophase.NoVersion, Err: err}
+	if name != "" {
+		e.File = logFolder + name
+	}
+	return e
+}
+
+// Commit is one version as it stands in the log.
+type Commit struct {
+	Version twophase.Version
+	// Identity is the hash of Raw (R9).
+	Identity twophase.Hash
+	Raw      []byte
+	// Object is what the store says of the file.
+	Object  objstore.Info
+	Actions *Actions
+	// Timestamp, Operation and Engine are from commitInfo; Engine is cut to 200 bytes.
+	Timestamp twophase.Time
+	Operation string
+	Engine    string
+	// InCommitTimestamp is 0 if the commit has none.
+	InCommitTimestamp twophase.Time
+	// BlindAppend: isBlindAppend is there and true.
+	BlindAppend bool
+
+	table string
+	info  info
+}
+
+// ReadCommit reads a version. objstore.ErrNotFound if there is none; *LogError if
+// the file is empty, torn or malformed: it is never returned in part.
+func (l *Log) ReadCommit(ctx context.Context, v twophase.Version) (*Commit, error) {
+	raw, object, err := l.Store.Get(ctx, l.CommitKey(v), objstore.Range{})
+	if err != nil {
+		return nil, fmt.Errorf("read %s of table %s: %w", commitName(v), l.URI, err)
+	}
+	c, err := ParseCommit(l.URI, v, raw)
+	if err != nil {
+		return nil, err
+	}
+	c.Object = object
+	return c, nil
+}
+
+const maxEngine = 200
+
+// ParseCommit reads the content of a version that somebody put into a log. What
+// others write is taken as other readers take it: unknown actions and fields are
+// passed over. *LogError.
+func ParseCommit(tableURI string, v twophase.Version, raw []byte) (*Commit, error) {
+	c := &Commit{Version: v, Identity: twophase.HashOf(raw), Raw: raw, table: tableURI}
+	c.Actions = &Actions{place: placeOf(tableURI), Bytes: len(raw)}
+	p := parser{Actions: c.Actions}
+	if err := p.piece(raw); err != nil {
+		return nil, c.wrong(err, raw)
+	}
+	c.Actions.lastPart, c.Actions.partIdx = nil, nil
+	if c.Actions.Lines == 0 {
+		return nil, &LogError{Fault: Empty, Table: tableURI, File: logFolder + commitName(v), Version: v}
+	}
+	c.info = readInfo(c.Actions.Info)
+	c.Timestamp, c.InCommitTimestamp = twophase.Time(c.info.timestamp), twophase.Time(c.info.inCommitTimestamp)
+	c.Operation, c.Engine, c.BlindAppend = c.info.operation, c.info.engine, c.info.blind
+	if len(c.Engine) > maxEngine {
+		c.Engine = strings.ToValidUTF8(c.Engine[:maxEngine], "")
+	}
+	return c, nil
+}
+
+// wrong tells a torn file from a malformed one: the last line breaks off, and the
+// file with it.
+func (c *Commit) wrong(err error, raw []byte) error {
+	out := &LogError{Fault: Malformed, Table: c.table, File: logFolder + commitName(c.Version), Version: c.Version, Err: err}
+	if in, ok := errors.AsType[*InputError](err); ok {
+		out.Line, out.Err = in.Line, nil
+		reason := *in
+		reason.Line, reason.Remedy = 0, ""
+		out.Reason = reason.Error()
+		if in.syntax && tornAt(raw, in.Line) {
+			out.Fault = Torn
+		}
+	}
+	return out
+}
+
+// tornAt reports that the file ends in this line without a line end.
+func tornAt(raw []byte, line int) bool {
+	return len(raw) > 0 && raw[len(raw)-1] != '\n' && bytes.Count(raw, []byte{'\n'}) == line-1
+}
+
+// Tags returns the version's tags if it names the catalog, and nil if it does not:
+// then somebody else wrote it. *LogError BadTags if it names the catalog and makes
+// no sense, or has no marker of it (R3: stop, never guess).
+func (c *Commit) Tags(catalog string) (*Tags, error) {
+	if catalog == "" || c.info.tags[tagCatalog] != catalog {
+		return nil, nil
+	}
+	tags, err := c.info.parse()
+	if err == nil {
+		if _, ok := c.Marker(catalog); ok {
+			return tags, nil
+		}
+		err = errors.New("no marker of the catalog")
+	}
+	return nil, &LogError{Fault: BadTags, Table: c.table, File: logFolder + commitName(c.Version), Version: c.Version, Err: err}
+}
+
+// Marker is the version's marker of the catalog (R3); false if it has none.
+func (c *Commit) Marker(catalog string) (twophase.ChangeNumber, bool) {
+	app := markerApp(catalog)
+	for _, t := range c.Actions.Txns {
+		if t.App == app {
+			return twophase.ChangeNumber(t.Version), true
+		}
+	}
+	return 0, false
+}
+
+// Apps are the version's txn actions, markers of ours left out.
+func (c *Commit) Apps() []twophase.AppVersion {
+	var out []twophase.AppVersion
+	for _, t := range c.Actions.Txns {
+		if !strings.HasPrefix(t.App, reservedApp) {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// PutCommit puts a version: nil, objstore.ErrExists or objstore.ErrUnknown, or it
+// was certainly not written.
+func (l *Log) PutCommit(ctx context.Context, v twophase.Version, data []byte) error {
+	if err := l.Store.PutIfAbsent(ctx, l.CommitKey(v), data); err != nil {
+		return fmt.Errorf("put %s of table %s: %w", commitName(v), l.URI, err)
+	}
+	return nil
+}
+
+// parseVersion reads 20 digits.
+func parseVersion(digits string) (twophase.Version, bool) {
+	if len(digits) != versionDigits {
+		return 0, false
+	}
+	for i := range len(digits) {
+		if digits[i] < '0' || digits[i] > '9' {
+			return 0, false
+		}
+	}
+	n, err := strconv.ParseInt(digits, 10, 64)
+	return twophase.Version(n), err == nil
+}

@@ -1,0 +1,211 @@
+package tables
+
+import (
+	"github.com/txcoord/txcoord/twophase"
+)
+
+// rowTrackingDomain is rewritten by everybody; two writers of it do not conflict.
+const rowTrackingDomain = "delta.rowTracking"
+
+// PartFacts are the facts of a part that was validated against the profile, with
+// its read declaration. *InputError if the two do not go together.
+func PartFacts(a *Actions, p *Profile, r ReadDeclaration) (twophase.Facts, error) {
+	if err := r.Check(); err != nil {
+		return nil, err
+	}
+	if err := checkBlind(a, &r); err != nil {
+		return nil, err
+	}
+	b := &builder{}
+	b.bind(p)
+	if err := b.addReads(p, &r); err != nil {
+		return nil, err
+	}
+	b.addFiles(a, p)
+	b.addDefinitions(a, p)
+	if len(a.Adds) > 0 {
+		b.keys = p.keysHash
+		if a.MetaData != nil {
+			b.keys = b.nextKeys
+		}
+	}
+	b.appList = a.Txns
+	b.addDomains(a)
+	if len(a.Adds)+len(a.Removes) > 0 && !b.is(flagChangesData) && a.MetaData == nil && a.Protocol == nil {
+		b.flags |= flagSnapshot // only rearranges: Spark asks for no more either
+	}
+	return b.encode(), nil
+}
+
+// checkBlind: who removes, or changes what the table is, has read it.
+func checkBlind(a *Actions, r *ReadDeclaration) error {
+	if !r.Blind {
+		return nil
+	}
+	refuse := func(line int, field string) error {
+		return &InputError{Line: line, Field: field, Reason: "a blind part holds add and txn only",
+			Remedy: "declare the version that was read"}
+	}
+	switch {
+	case len(a.Removes) > 0:
+		return refuse(a.Removes[0].Line, "remove")
+	case a.CDCs > 0:
+		return refuse(0, "cdc")
+	case len(a.Domains) > 0:
+		return refuse(0, "domainMetadata")
+	case a.MetaData != nil:
+		return refuse(0, "metaData")
+	case a.Protocol != nil:
+		return refuse(0, "protocol")
+	}
+	return nil
+}
+
+// ReadFacts are those of a table that a transaction read and does not write.
+func ReadFacts(p *Profile, r ReadDeclaration) (twophase.Facts, error) {
+	if err := r.Check(); err != nil {
+		return nil, err
+	}
+	if r.Blind {
+		return nil, &InputError{Field: "read.point", Reason: "a participant that is only read cannot be blind"}
+	}
+	b := &builder{}
+	b.bind(p)
+	if err := b.addReads(p, &r); err != nil {
+		return nil, err
+	}
+	return b.encode(), nil
+}
+
+// CommitFacts are those of a version in the log, whoever wrote it. prev is the
+// table below it; without it more counts as changed, and any partition as touched.
+// Markers of ours are no applications.
+func CommitFacts(c *Commit, prev *Profile) twophase.Facts {
+	b := &builder{}
+	b.flags |= flagForeign
+	if prev != nil {
+		b.bind(prev)
+	}
+	if c.BlindAppend {
+		b.flags |= flagBlind
+	}
+	a := c.Actions
+	b.addFiles(a, prev)
+	b.addDefinitions(a, prev)
+	b.appList = c.Apps()
+	b.addDomains(a)
+	return b.encode()
+}
+
+// bind notes the table as it was when the part was staged.
+func (b *builder) bind(p *Profile) {
+	b.id, b.baseLook, b.baseConfig, b.baseFeatures = p.idHash, p.look, p.config, p.inForce
+}
+
+func (b *builder) addFiles(a *Actions, p *Profile) {
+	b.addList, b.removeList = pairsOf(a.Adds), pairsOf(a.Removes)
+	if len(a.Adds)+len(a.Removes) == 0 {
+		b.flags |= flagChangesData
+	}
+	for i := range a.Adds {
+		if a.Adds[i].DataChange {
+			b.flags |= flagChangesData
+		}
+	}
+	for i := range a.Removes {
+		if a.Removes[i].DataChange {
+			b.flags |= flagChangesData | flagRemovesData
+		}
+	}
+	b.addPartitions(a, p)
+}
+
+func pairsOf(files []File) []pair {
+	out := make([]pair, len(files))
+	for i := range files {
+		out[i] = pair{files[i].Hash, files[i].DV}
+	}
+	return out
+}
+
+// addPartitions notes which partitions adds and removes touch.
+func (b *builder) addPartitions(a *Actions, p *Profile) {
+	if p == nil {
+		b.flags |= flagAddsAnywhere | flagRemovesAnywhere
+		return
+	}
+	if len(p.keys) == 0 {
+		return
+	}
+	types := make([]string, len(p.keys))
+	for i, key := range p.keys {
+		b.columnList = append(b.columnList, hashTexts("column", key))
+		types[i] = p.dataType(key)
+	}
+	tuples := func(files []File, anywhere flag) (out [][]uint64) {
+		seen := make([]bool, len(a.Partitions))
+		for i := range files {
+			n := files[i].Partition
+			switch {
+			case n < 0 || !p.hasKeys(a.Partitions[n]):
+				b.flags |= anywhere
+			case !seen[n]:
+				seen[n] = true
+				tuple := make([]uint64, len(p.keys))
+				for j, v := range a.Partitions[n] {
+					tuple[j] = valueHash(types[j], v.Value)
+				}
+				out = append(out, tuple)
+			}
+		}
+		return out
+	}
+	b.addTuple, b.removeTuple = tuples(a.Adds, flagAddsAnywhere), tuples(a.Removes, flagRemovesAnywhere)
+}
+
+// addDefinitions notes what a protocol or metaData action makes of the table.
+func (b *builder) addDefinitions(a *Actions, prev *Profile) {
+	if a.Protocol != nil {
+		b.flags |= flagProtocol
+		b.nextFeatures = a.Protocol.inForce()
+		if a.Protocol.checkWritable("") != nil {
+			b.flags |= flagUnsupported
+		}
+	}
+	if a.MetaData == nil {
+		return
+	}
+	protocol := a.Protocol
+	if protocol == nil {
+		protocol = &Protocol{}
+		if prev != nil {
+			protocol = &prev.Protocol
+		}
+	}
+	uri := ""
+	if prev != nil {
+		uri = prev.URI
+	}
+	next := newProfile(uri, 0, protocol, a.MetaData, prev)
+	b.flags |= flagMetaData
+	b.nextID, b.nextKeys, b.nextLook, b.nextConfig = next.idHash, next.keysHash, next.look, next.config
+	if isTrue(next.Property("delta.appendOnly")) {
+		b.flags |= flagAppendOnly
+	}
+	if prev != nil && prev.idHash == next.idHash && prev.look == next.look && prev.config == next.config {
+		b.flags |= flagMetaDataSame
+	}
+	for _, old := range next.earlier {
+		if !next.schema.holds(old.schema) {
+			b.unfitList = append(b.unfitList, old.hash)
+		}
+	}
+}
+
+func (b *builder) addDomains(a *Actions) {
+	for _, d := range a.Domains {
+		if d.Name != rowTrackingDomain {
+			b.domList = append(b.domList, hashTexts("domain", d.Name))
+		}
+	}
+}

@@ -1,0 +1,257 @@
+package tables
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/txcoord/txcoord/twophase"
+)
+
+// ReadKind says what a client read of a table.
+type ReadKind uint8
+
+// What can be read.
+const (
+	// ReadNothing: only write/write conflicts are found.
+	ReadNothing ReadKind = iota
+	ReadFiles
+	ReadPartitions
+	ReadWholeTable
+)
+
+var readKindNames = [...]string{"nothing", "files", "partitions", "whole-table"}
+
+func (k ReadKind) String() string {
+	if int(k) < len(readKindNames) {
+		return readKindNames[k]
+	}
+	return fmt.Sprintf("read(%d)", uint8(k))
+}
+
+// ReadDeclaration is what a client says of its reading of one table.
+type ReadDeclaration struct {
+	// Blind: nothing was read; the part holds adds and txn only. Else exactly one of
+	// Version and Snapshot is the read point.
+	Blind    bool
+	Version  *twophase.Version
+	Snapshot *twophase.SnapshotVersion
+
+	Kind ReadKind
+	// Files are paths as they stand in the log.
+	Files []string
+	// Partitions that fit any of the matches were read.
+	Partitions []PartitionMatch
+	// Apps whose version the client has read: a change to one is a conflict.
+	Apps      []string
+	Isolation Isolation
+}
+
+// PartitionMatch fits a partition if all of its conditions do.
+type PartitionMatch []PartitionCondition
+
+// PartitionCondition fits a partition whose value in a column is one of a list.
+type PartitionCondition struct {
+	// Column is the logical name.
+	Column string
+	// Values as they stand in partitionValues; the empty string is null.
+	Values []string
+	OrNull bool
+}
+
+// Check refuses a declaration that contradicts itself. *InputError. The other
+// functions of this package expect that it was asked.
+func (r *ReadDeclaration) Check() error {
+	refuse := func(field, reason string) error {
+		return &InputError{Field: "read." + field, Reason: reason}
+	}
+	points := 0
+	for _, set := range []bool{r.Blind, r.Version != nil, r.Snapshot != nil} {
+		if set {
+			points++
+		}
+	}
+	switch {
+	case points != 1:
+		return refuse("point", "exactly one of blind, version and snapshot version is needed; it never defaults")
+	case r.Version != nil && *r.Version < 0:
+		return refuse("version", "must not be negative")
+	case r.Blind && (r.Kind != ReadNothing || len(r.Apps) > 0):
+		return refuse("read_set", "a blind part has read nothing")
+	case r.Kind != ReadFiles && len(r.Files) > 0, r.Kind != ReadPartitions && len(r.Partitions) > 0:
+		return refuse("read_set", "holds what its kind does not have")
+	case r.Kind == ReadPartitions && len(r.Partitions) == 0:
+		return refuse("partitions", "needs a match")
+	case r.Kind > ReadWholeTable || r.Isolation > WriteSerializable:
+		return refuse("read_set", "is of a kind that is not known")
+	}
+	for _, m := range r.Partitions {
+		if len(m) == 0 {
+			return refuse("partitions", "a match needs a condition; read the whole table instead")
+		}
+		for _, c := range m {
+			if c.Column == "" || len(c.Values) == 0 && !c.OrNull {
+				return refuse("partitions", "a condition needs a column and a value")
+			}
+		}
+	}
+	return nil
+}
+
+// Equal reports whether two pieces of one part may be put together: their
+// declarations must say the same.
+func (r *ReadDeclaration) Equal(o *ReadDeclaration) bool {
+	return slices.Equal(r.canonical(nil), o.canonical(nil))
+}
+
+// addReads puts the declaration into facts.
+func (b *builder) addReads(p *Profile, r *ReadDeclaration) error {
+	level := r.Isolation
+	if level == IsolationDefault {
+		level = p.isolation()
+	}
+	if level == WriteSerializable {
+		b.flags |= flagWriteSerializable
+	}
+	if r.Blind {
+		b.flags |= flagBlind
+	}
+	for _, app := range r.Apps {
+		b.readAppList = append(b.readAppList, hashTexts("app", app))
+	}
+	switch r.Kind {
+	case ReadNothing:
+	case ReadFiles:
+		b.flags |= flagReadFiles
+		for _, path := range r.Files {
+			canonical, err := p.place.canonical(path)
+			if err != nil {
+				return &InputError{Field: "read.files", Value: cut(path), Reason: err.Error()}
+			}
+			b.fileList = append(b.fileList, uint64(HashPath(canonical)))
+		}
+	case ReadPartitions:
+		b.flags |= flagReadPartitions
+		return b.addPredicate(p, r.Partitions)
+	case ReadWholeTable:
+		b.flags |= flagReadWhole
+	}
+	return nil
+}
+
+func (b *builder) addPredicate(p *Profile, matches []PartitionMatch) error {
+	for _, m := range matches {
+		var out match
+		for _, c := range m {
+			column := p.physicalName(c.Column)
+			if !slices.Contains(p.keys, column) {
+				return &InputError{Field: "read.partitions.column", Value: cut(c.Column), Rule: twophase.RuleSchema,
+					Reason: fmt.Sprintf("is not a partition column of the table; those are [%s]", strings.Join(p.MetaData.PartitionColumns, ", "))}
+			}
+			cond := condition{column: hashTexts("column", column)}
+			dataType := p.dataType(column)
+			for _, v := range c.Values {
+				cond.values = append(cond.values, valueHash(dataType, v))
+			}
+			if c.OrNull {
+				cond.values = append(cond.values, nullValue)
+			}
+			out = append(out, cond)
+		}
+		b.matches = append(b.matches, out)
+	}
+	return nil
+}
+
+// Values of partitions in facts.
+const (
+	// anyValue fits every other: we cannot tell whether two spellings are one value.
+	anyValue uint64 = iota
+	nullValue
+	firstValue
+)
+
+// valueHash hashes a partition value so that two spellings of one value are equal,
+// or says anyValue where that takes more than this: a missed conflict is a lost
+// update, a needless one is a retry.
+func valueHash(dataType, value string) uint64 {
+	if value == "" {
+		return nullValue
+	}
+	switch dataType {
+	case "string":
+	case "byte", "short", "integer", "long":
+		n, err := strconv.ParseInt(strings.TrimSpace(value), 10, 64)
+		if err != nil {
+			return anyValue
+		}
+		value = strconv.FormatInt(n, 10)
+	case "boolean":
+		value = strings.ToLower(value)
+		if value != "true" && value != "false" {
+			return anyValue
+		}
+	case "date":
+		if !isDate(value) {
+			return anyValue
+		}
+	default:
+		return anyValue
+	}
+	return max(hashTexts("value", value), firstValue)
+}
+
+// isDate knows the form that all engines write; "2020-1-1" is not in it.
+func isDate(s string) bool {
+	if len(s) != len("2020-01-01") {
+		return false
+	}
+	for i := range len(s) {
+		dash := i == 4 || i == 7
+		if dash && s[i] != '-' || !dash && (s[i] < '0' || s[i] > '9') {
+			return false
+		}
+	}
+	return true
+}
+
+// fits says whether any tuple fits the predicate. Columns that the tuples do not
+// have fit, as does what cannot be told.
+func fitsPredicate(reader *facts, columns, tuples hashes) bool {
+	width := columns.len()
+	if width == 0 {
+		return false
+	}
+	d := decoder{rest: reader.predicate}
+	for range reader.numMatches {
+		conditions := d.rest
+		n := d.count(9)
+		for range n {
+			d.take(8)
+			d.list()
+		}
+		for i := range tuples.len() / width {
+			if fitsMatch(conditions, columns, tuples[8*i*width:8*(i+1)*width]) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func fitsMatch(encoded []byte, columns, tuple hashes) bool {
+	d := decoder{rest: encoded}
+	for range d.count(9) {
+		column, values := d.hash(), d.list()
+		for i := range columns.len() {
+			if columns.at(i) != column {
+				continue
+			}
+			if got := tuple.at(i); got != anyValue && !values.has(got) && !values.has(anyValue) {
+				return false
+			}
+		}
+	}
+	return true
+}

@@ -1,0 +1,257 @@
+package tables
+
+import (
+	"fmt"
+
+	"github.com/txcoord/txcoord/twophase"
+)
+
+// Rules implements twophase.Rules with Delta's rules. Base is a *State, or what
+// View.Try returned: then changes that the trial took count as there.
+type Rules struct{}
+
+var _ twophase.Rules = Rules{}
+
+func conflict(rule twophase.Rule, format string, args ...any) *twophase.Conflict {
+	return &twophase.Conflict{Rule: rule, Detail: fmt.Sprintf(format, args...)}
+}
+
+func onPath(rule twophase.Rule, path uint64, detail string) *twophase.Conflict {
+	return &twophase.Conflict{Rule: rule, Path: PathHash(path).String(), Detail: detail}
+}
+
+// unreadable refuses what cannot be judged: facts of another build, or cut ones.
+func unreadable(err error) *twophase.Conflict {
+	return conflict(twophase.RuleProtocol, "%v", err)
+}
+
+// Conflict follows Spark's checker in its order: protocol, metadata, domains,
+// applications, concurrent append, delete/read, delete/delete. Paths are compared
+// without deletion vectors: two deletes on one file must not both land.
+func (Rules) Conflict(candidate, winner twophase.Facts) *twophase.Conflict {
+	c, err := decode(candidate)
+	if err != nil {
+		return unreadable(err)
+	}
+	w, err := decode(winner)
+	if err != nil {
+		return unreadable(err)
+	}
+	for _, check := range [...]func(c, w *facts) *twophase.Conflict{
+		protocolConflict, metadataConflict, domainConflict, appConflict, appendConflict, deleteConflict, pathConflict,
+	} {
+		if found := check(&c, &w); found != nil {
+			return found
+		}
+	}
+	return nil
+}
+
+func protocolConflict(c, w *facts) *twophase.Conflict {
+	if !w.is(flagProtocol) {
+		return nil
+	}
+	lost, gained := c.baseFeatures&^w.nextFeatures, w.nextFeatures&^c.baseFeatures
+	switch {
+	case w.is(flagUnsupported):
+		return conflict(twophase.RuleProtocol, "the protocol was changed to one that is not supported here")
+	case c.is(flagProtocol):
+		return conflict(twophase.RuleProtocol, "both change the protocol")
+	case lost != 0:
+		return conflict(twophase.RuleProtocol, "feature %s was dropped", lost.first())
+	case gained&strictFeatures != 0:
+		return conflict(twophase.RuleProtocol, "feature %s was switched on", (gained & strictFeatures).first())
+	}
+	return nil
+}
+
+func metadataConflict(c, w *facts) *twophase.Conflict {
+	if !w.is(flagMetaData) {
+		return nil
+	}
+	switch {
+	case c.is(flagMetaData):
+		return conflict(twophase.RuleMetadata, "both change the metadata")
+	case !w.is(flagMetaDataSame):
+		return conflict(twophase.RuleMetadata, "the metadata was changed")
+	}
+	return nil
+}
+
+func domainConflict(c, w *facts) *twophase.Conflict {
+	if _, ok := meet(c.domains, w.domains); ok {
+		return conflict(twophase.RuleDomain, "both write one metadata domain")
+	}
+	return nil
+}
+
+func appConflict(c, w *facts) *twophase.Conflict {
+	if w.numApps == 0 || c.numApps == 0 && c.readApps.len() == 0 {
+		return nil
+	}
+	var found *twophase.Conflict
+	w.eachApp(func(app []byte, reached int64) bool {
+		if c.readApps.len() > 0 {
+			if _, read := c.readApps.find(hashTexts("app", string(app))); read {
+				found = conflict(twophase.RuleAppVersion, "application %s, which was read, went to version %d", cut(app), reached)
+				return false
+			}
+		}
+		found = c.appAfter(app, reached)
+		return found == nil
+	})
+	return found
+}
+
+// appAfter objects if the change writes an application's version that is not newer.
+func (f *facts) appAfter(app []byte, reached int64) (found *twophase.Conflict) {
+	f.eachApp(func(mine []byte, version int64) bool {
+		if string(mine) == string(app) && version <= reached {
+			found = conflict(twophase.RuleAppVersion, "application %s is at version %d, this is version %d", cut(app), reached, version)
+		}
+		return found == nil
+	})
+	return found
+}
+
+// appendConflict: files were added to what the candidate read.
+func appendConflict(c, w *facts) *twophase.Conflict {
+	if w.adds.len() == 0 || c.is(flagSnapshot) {
+		return nil
+	}
+	if c.is(flagWriteSerializable) && w.is(flagBlind) && !c.is(flagMetaData) {
+		return nil
+	}
+	switch {
+	case c.is(flagReadWhole):
+		return conflict(twophase.RuleAppendRead, "%d files were added to the table, which was read whole", w.adds.len())
+	case c.is(flagReadPartitions) && (w.is(flagAddsAnywhere) || fitsPredicate(c, w.columns, w.addTuples)):
+		return conflict(twophase.RuleAppendRead, "files were added to partitions that were read")
+	}
+	return nil
+}
+
+// deleteConflict: a file that the candidate read is gone, rearranged ones included.
+func deleteConflict(c, w *facts) *twophase.Conflict {
+	if w.removes.len() == 0 {
+		return nil
+	}
+	switch {
+	case c.is(flagReadWhole):
+		return conflict(twophase.RuleDeleteRead, "%d files were removed from the table, which was read whole", w.removes.len())
+	case c.is(flagReadPartitions) && (w.is(flagRemovesAnywhere) || fitsPredicate(c, w.columns, w.removeTuples)):
+		return conflict(twophase.RuleDeleteRead, "files were removed from partitions that were read")
+	}
+	if path, ok := meet(c.readFiles, w.removes); ok {
+		return onPath(twophase.RuleDeleteRead, path, "a file that was read was removed")
+	}
+	return nil
+}
+
+// pathConflict: both remove a path, or both add one, or the candidate adds again
+// what was removed: it would come back to life.
+func pathConflict(c, w *facts) *twophase.Conflict {
+	if path, ok := meet(c.removes, w.removes); ok {
+		return onPath(twophase.RuleDeleteDelete, path, "both remove the file")
+	}
+	if path, ok := meet(c.adds, w.adds); ok {
+		return onPath(twophase.RulePathExists, path, "both add the file")
+	}
+	if path, ok := meet(c.adds, w.removes); ok {
+		return onPath(twophase.RuleDeleteRead, path, "the file was removed, and is added again")
+	}
+	return nil
+}
+
+// Impossible judges a decided change after a foreign version, by (path, deletion
+// vector) and by nothing that only isolation would ask for (R13).
+func (Rules) Impossible(decided, foreign twophase.Facts) *twophase.Conflict {
+	d, err := decode(decided)
+	if err != nil {
+		return unreadable(err)
+	}
+	f, err := decode(foreign)
+	if err != nil {
+		return unreadable(err)
+	}
+	if found := definitionImpossible(&d, &f); found != nil {
+		return found
+	}
+	var found *twophase.Conflict
+	f.eachApp(func(app []byte, reached int64) bool {
+		found = d.appAfter(app, reached)
+		return found == nil
+	})
+	if found != nil {
+		return found
+	}
+	shared(d.removes, f.removes, func(i, j int) bool {
+		if dvAt(d.removeDVs, i) == dvAt(f.removeDVs, j) {
+			found = onPath(twophase.RulePathMissing, d.removes.at(i), "the file that is removed was removed")
+		}
+		return found == nil
+	})
+	if found != nil {
+		return found
+	}
+	shared(d.adds, f.adds, func(i, j int) bool {
+		if !d.replaces(d.adds.at(i), dvAt(d.addDVs, i), dvAt(f.addDVs, j)) {
+			found = onPath(twophase.RulePathExists, d.adds.at(i), "the file that is added was added")
+		}
+		return found == nil
+	})
+	return found
+}
+
+// replaces reports that adding (path, dv) is sound although (path, live) is there:
+// it is the same pair, or the change removes that pair.
+func (f *facts) replaces(path uint64, dv, live DVHash) bool {
+	if dv == live {
+		return true
+	}
+	i, ok := f.removes.find(path)
+	return ok && dvAt(f.removeDVs, i) == live
+}
+
+// definitionImpossible: what a foreign protocol or metaData does to a decided change.
+func definitionImpossible(d, f *facts) *twophase.Conflict {
+	if f.is(flagProtocol) {
+		switch {
+		case f.is(flagUnsupported):
+			return conflict(twophase.RuleProtocol, "the protocol was changed to one that is not supported here")
+		case d.is(flagProtocol) && f.nextFeatures&^d.nextFeatures != 0:
+			return conflict(twophase.RuleProtocol, "the change would drop feature %s", (f.nextFeatures &^ d.nextFeatures).first())
+		}
+	}
+	if !f.is(flagMetaData) {
+		return nil
+	}
+	switch {
+	case d.id != 0 && f.nextID != d.id:
+		return conflict(twophase.RuleTableReplaced, "the table was replaced: its metaData.id is another one")
+	case d.keys != 0 && f.nextKeys != d.keys && !d.is(flagMetaData):
+		return conflict(twophase.RuleSchema, "the table is partitioned by other columns now")
+	case d.is(flagRemovesData) && f.is(flagAppendOnly):
+		return conflict(twophase.RuleAppendOnly, "the table is append-only now")
+	case d.adds.len() > 0 && f.unfit.has(d.baseLook):
+		return conflict(twophase.RuleSchema, "the schema was changed so that the files that are added do not fit")
+	case d.is(flagMetaData) && !f.is(flagMetaDataSame):
+		return conflict(twophase.RuleMetadata, "the change would undo another change of the metadata")
+	}
+	return nil
+}
+
+// ImpossibleAt judges a decided change against a whole state (R22).
+func (Rules) ImpossibleAt(decided twophase.Facts, at twophase.Base) *twophase.Conflict {
+	d, err := decode(decided)
+	if err != nil {
+		return unreadable(err)
+	}
+	switch base := at.(type) {
+	case *State:
+		return impossibleAt(&d, stateBase{base})
+	case *trial:
+		return impossibleAt(&d, base)
+	}
+	return conflict(twophase.RuleProtocol, "no state to judge against")
+}
