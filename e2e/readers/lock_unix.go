@@ -17,19 +17,25 @@ func lockFile(ctx context.Context, name string) (unlock func(), err error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := waitForLock(ctx, f); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	// Closing lets go of it; nothing was written that closing could lose.
+	return func() { _ = f.Close() }, nil
+}
+
+func waitForLock(ctx context.Context, f *os.File) error {
 	for {
 		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 		if err == nil {
-			return func() { f.Close() }, nil
+			return nil
 		}
 		if !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) {
-			f.Close()
-			return nil, &os.PathError{Op: "lock", Path: name, Err: err}
+			return &os.PathError{Op: "lock", Path: f.Name(), Err: err}
 		}
 		select {
 		case <-ctx.Done():
-			f.Close()
-			return nil, ctx.Err()
+			return ctx.Err()
 		case <-time.After(50 * time.Millisecond):
 		}
 	}

@@ -1,0 +1,211 @@
+package contend
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+
+	"github.com/txcoord/txcoord/clients/go"
+	"github.com/txcoord/txcoord/e2e/checker"
+	txcoordv1 "github.com/txcoord/txcoord/proto/txcoord/v1"
+	"github.com/txcoord/txcoord/twophase"
+)
+
+// Txcoord commits through a txcoord server and its Go client: one CommitOnce call
+// per transaction, answered when the snapshot can be read.
+type Txcoord struct {
+	// Label is the contender's name.
+	Label   string
+	Objects OpenObjects
+	// Launch prepares a server for a folder.
+	Launch func(dir string) (Running, error)
+	// Mode is the mode in which the tables are registered.
+	Mode txcoordv1.TableMode
+}
+
+// Running is a server that can be started, ended and killed.
+type Running interface {
+	// Start starts it and returns at once.
+	Start() error
+	// Target is its address in gRPC's syntax.
+	Target() string
+	// Requests counts its requests to stores; nil if they cannot be seen.
+	Requests() Requests
+	// Kill ends it as a crash would, Stop properly; both return when it is gone.
+	Kill() error
+	Stop() error
+}
+
+// Name is the label.
+func (c Txcoord) Name() string { return c.Label }
+
+// Open starts a server with fresh tables.
+func (c Txcoord) Open(ctx context.Context, dir string, tables int) (Session, error) {
+	return c.OpenServer(ctx, dir, tables)
+}
+
+// OpenServer starts a server with fresh tables.
+func (c Txcoord) OpenServer(ctx context.Context, dir string, tables int) (Server, error) {
+	objects, err := c.Objects(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := createTables(ctx, objects, tables); err != nil {
+		return nil, err
+	}
+	server, err := c.Launch(dir)
+	if err != nil {
+		return nil, fmt.Errorf("launch server: %w", err)
+	}
+	s := &txcoordSession{Running: server, dir: dir, tables: tables}
+	if err := s.begin(ctx, c.Mode); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+type txcoordSession struct {
+	Running
+	books
+	client    *client.Client
+	dir       string
+	tables    int
+	catalogID string
+}
+
+// reconnect is quick, so that what is measured after a kill is the server's way
+// back and not the client's patience.
+var reconnect = grpc.WithConnectParams(grpc.ConnectParams{
+	Backoff:           backoff.Config{BaseDelay: 10 * time.Millisecond, Multiplier: 1.2, Jitter: 0.1, MaxDelay: 50 * time.Millisecond},
+	MinConnectTimeout: time.Second,
+})
+
+// begin starts the server and registers the tables.
+func (s *txcoordSession) begin(ctx context.Context, mode txcoordv1.TableMode) error {
+	err := s.Start()
+	if err != nil {
+		return fmt.Errorf("start server: %w", err)
+	}
+	s.client, err = client.Dial(s.Target(), client.Options{DialOptions: []grpc.DialOption{reconnect}})
+	if err != nil {
+		return err
+	}
+	if err := s.Serving(ctx); err != nil {
+		return err
+	}
+	for i := range s.tables {
+		_, err := s.client.Tables.RegisterTable(ctx, &txcoordv1.RegisterTableRequest{
+			Name: TableName(i), Uri: filepath.Join(s.dir, TableName(i)), Mode: mode,
+		})
+		if err != nil {
+			return fmt.Errorf("register %s: %w", TableName(i), err)
+		}
+	}
+	return nil
+}
+
+// Serving returns when the server answers what its catalog's state is.
+func (s *txcoordSession) Serving(ctx context.Context) error {
+	status, err := s.client.Status.GetStatus(ctx, &txcoordv1.GetStatusRequest{})
+	if err != nil {
+		return fmt.Errorf("wait for the server: %w", err)
+	}
+	s.catalogID = status.GetCatalogId()
+	return nil
+}
+
+func (w Work) key() string { return fmt.Sprintf("w%d-%d", w.Writer, w.Number) }
+
+// Commit makes one call. The client repeats it while the outcome is unknown.
+func (s *txcoordSession) Commit(ctx context.Context, w Work) error {
+	req := &txcoordv1.CommitOnceRequest{Key: w.key()}
+	line := w.AddLine()
+	for _, t := range w.Tables {
+		req.Tables = append(req.Tables, &txcoordv1.OnceTable{Table: TableName(t), Read: client.Blind(), Actions: line})
+	}
+	result, err := s.client.CommitOnce(ctx, req)
+	switch {
+	case err == nil:
+		s.note(&s.committed, w.answered(result.Outcome))
+		return nil
+	case errors.Is(err, client.ErrAborted):
+		s.note(&s.refused, s.unanswered(w))
+		return ErrAborted
+	}
+	s.note(&s.unresolved, s.unanswered(w))
+	return err
+}
+
+// answered is the transaction as the server's answer has it. The digests are the
+// server's own and are not compared.
+func (w Work) answered(o *txcoordv1.Outcome) checker.Transaction {
+	c := o.GetCommitted()
+	x := checker.Transaction{ID: o.GetTransactionId(), Snapshot: c.GetSnapshotVersion()}
+	for _, d := range c.GetTables() {
+		p := checker.Part{Table: d.GetTable(), Adds: []string{w.Path()}}
+		switch d.GetState() {
+		case txcoordv1.DeliveryState_DELIVERY_STATE_PUBLISHED:
+			p.Version = max(d.GetVersion(), 0)
+		case txcoordv1.DeliveryState_DELIVERY_STATE_DIVERGED, txcoordv1.DeliveryState_DELIVERY_STATE_NOT_APPLIED:
+			p.NotApplied = true
+		default: // pending: the server has not told the version
+		}
+		x.Parts = append(x.Parts, p)
+	}
+	return x
+}
+
+// unanswered is the transaction as its client knows it without an answer: the id
+// follows from the key.
+func (s *txcoordSession) unanswered(w Work) checker.Transaction {
+	x := checker.Transaction{ID: twophase.DeriveTxnID(s.catalogID, w.key(), 1).String()}
+	for _, t := range w.Tables {
+		x.Parts = append(x.Parts, checker.Part{Table: TableName(t), Adds: []string{w.Path()}})
+	}
+	return x
+}
+
+// settleLimit bounds how long the manifests may lag.
+const settleLimit = 30 * time.Second
+
+// Settle waits until no round is open and the newest snapshot has its manifest.
+func (s *txcoordSession) Settle(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, settleLimit)
+	defer cancel()
+	for {
+		st, err := s.client.Status.GetStatus(ctx, &txcoordv1.GetStatusRequest{})
+		if err != nil {
+			return fmt.Errorf("ask for status: %w", err)
+		}
+		if len(st.GetOpenRounds()) == 0 && st.GetManifestSnapshot() >= st.GetLatestSnapshot() {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%d rounds are open, the manifest of snapshot %d is the newest of %d: %w",
+				len(st.GetOpenRounds()), st.GetManifestSnapshot(), st.GetLatestSnapshot(), ctx.Err())
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+// Books are what clients were told; the run is at rest.
+func (s *txcoordSession) Books() checker.Run {
+	run := s.run(s.dir, s.tables)
+	run.Settled = true
+	return run
+}
+
+// Close ends the client and the server.
+func (s *txcoordSession) Close() error {
+	var err error
+	if s.client != nil {
+		err = s.client.Close()
+	}
+	return errors.Join(err, s.Stop())
+}
