@@ -150,7 +150,8 @@ func (w Work) answered(o *txcoordv1.Outcome) checker.Transaction {
 		p := checker.Part{Table: d.GetTable(), Adds: []string{w.Path()}}
 		switch d.GetState() {
 		case txcoordv1.DeliveryState_DELIVERY_STATE_PUBLISHED:
-			p.Version = max(d.GetVersion(), 0)
+			place := int(d.GetPlace())
+			p.Version, p.Place = max(d.GetVersion(), 0), &place
 		case txcoordv1.DeliveryState_DELIVERY_STATE_DIVERGED, txcoordv1.DeliveryState_DELIVERY_STATE_NOT_APPLIED:
 			p.NotApplied = true
 		default: // pending: the server has not told the version

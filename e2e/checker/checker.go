@@ -31,6 +31,9 @@ type Part struct {
 	Digests []string
 	// Version is the version that the server said holds the part; 0: not told.
 	Version int64
+	// Place is the place among the version's transactions that the server said, from
+	// 0; nil: not told.
+	Place *int
 	// NotApplied: the server said that this part was given up on its table.
 	NotApplied bool
 }
@@ -109,6 +112,8 @@ type check struct {
 // place is where a log holds a transaction.
 type place struct {
 	version int64
+	// index counts the version's transactions from 0.
+	index   int
 	digests []string
 }
 

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/txcoord/txcoord/e2e/checker"
 )
 
@@ -68,6 +70,10 @@ var goodChanges = map[string]func(*world){
 		w.files[logFile("orders", 1)] = strings.Replace(text, `]]`, `]`+second, 1)
 		w.run.Committed[0].Parts[0].Digests = []string{digest("A"), digest("A2")}
 	},
+	"place in a version": func(w *world) {
+		second := 1
+		w.run.Committed[1].Parts[0].Place, w.run.Committed[2].Parts[0].Place = new(int), &second
+	},
 	"path spelled differently": func(w *world) {
 		w.run.Committed[2].Parts[0].Adds[0] = "c c.parquet"
 	},
@@ -123,6 +129,25 @@ func TestCheckWithoutHistoryOrManifests(t *testing.T) {
 	}
 	if report.OwnVersions != 6 || report.Transactions != 4 {
 		t.Errorf("found %d versions of ours with %d transactions, want 6 and 4", report.OwnVersions, report.Transactions)
+	}
+}
+
+func TestTablesOfTheManifests(t *testing.T) {
+	w := goodWorld(t)
+	for name, text := range w.files {
+		w.write(name, text)
+	}
+	got, err := checker.TablesOf(w.run.Warehouse, w.run.Catalog)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []checker.Table{w.run.Tables[1], w.run.Tables[0]}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+	w.write(manifestFile(7), "{")
+	if _, err := checker.TablesOf(w.run.Warehouse, w.run.Catalog); err == nil {
+		t.Error("no error, although a manifest is torn")
 	}
 }
 

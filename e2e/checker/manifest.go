@@ -248,3 +248,31 @@ func (c *check) checkFull(fold map[string]manifestTable, m *manifest) {
 		}
 	}
 }
+
+// TablesOf lists the tables that a catalog's manifests have ever named, by name,
+// for callers that do not know them otherwise. Only tables on this machine's file
+// system can be checked; another is an error.
+func TablesOf(warehouse, catalog string) ([]Table, error) {
+	c := &check{run: Run{Warehouse: warehouse, Catalog: catalog}, report: &Report{}}
+	if err := c.readManifests(); err != nil {
+		return nil, err
+	}
+	if err := c.report.Err(); err != nil {
+		return nil, err
+	}
+	paths := map[string]string{}
+	for _, m := range c.manifests {
+		for _, t := range m.Tables {
+			u, err := url.Parse(t.URI)
+			if err != nil || u.Scheme != "file" {
+				return nil, fmt.Errorf("table %s at %s is not a folder of this machine", t.Name, t.URI)
+			}
+			paths[t.Name] = filepath.Clean(u.Path)
+		}
+	}
+	var tables []Table
+	for _, name := range slices.Sorted(maps.Keys(paths)) {
+		tables = append(tables, Table{Name: name, Path: paths[name]})
+	}
+	return tables, nil
+}

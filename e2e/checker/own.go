@@ -250,11 +250,14 @@ func (c *check) deliver(t Table, n int64, txns []listed) {
 		case !known:
 			c.order[t.Name] = append(c.order[t.Name], x.id)
 		}
+		if !here[x.id] {
+			p.index = len(here)
+		}
 		here[x.id], last = true, x.id
 		if c.places[x.id] == nil {
 			c.places[x.id] = map[string]place{}
 		}
-		c.places[x.id][t.Name] = place{version: n, digests: append(p.digests, x.digest)}
+		c.places[x.id][t.Name] = place{version: n, index: p.index, digests: append(p.digests, x.digest)}
 	}
 }
 

@@ -72,6 +72,9 @@ func (c *check) checkPlace(id string, p Part, got place) {
 	if p.Version != 0 && p.Version != got.version {
 		c.fail(TransactionMisplaced, at, "the client was told version %d", p.Version)
 	}
+	if p.Place != nil && *p.Place != got.index {
+		c.fail(TransactionMisplaced, at, "place %d in the version, the client was told %d", got.index, *p.Place)
+	}
 	if len(p.Digests) > 0 && !slices.Equal(p.Digests, got.digests) {
 		c.fail(TransactionMisplaced, at, "digests %v, committed were %v", got.digests, p.Digests)
 	}
