@@ -1,0 +1,85 @@
+package rpc
+
+import (
+	"context"
+	"fmt"
+
+	"google.golang.org/grpc/peer"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/txcoord/txcoord/coordinator"
+	"github.com/txcoord/txcoord/twophase"
+)
+
+// DefaultCatalog is the catalog of a request that names none.
+const DefaultCatalog = "default"
+
+// request is what every request has, see common.proto.
+type request interface {
+	GetCatalog() string
+	GetAtLeastSnapshot() uint64
+}
+
+// service is what the services share.
+type service struct {
+	catalogs map[string]Catalog
+	faults   faults
+	version  string
+	limits   Limits
+	memory   *budget
+	// stopping ends watches; the catalogs end everything else.
+	stopping <-chan struct{}
+}
+
+// enter finds the request's catalog and waits until its fold holds what the
+// client has seen. Every call begins here.
+func (s *service) enter(ctx context.Context, q request) (Catalog, error) {
+	name := q.GetCatalog()
+	if name == "" {
+		name = DefaultCatalog
+	}
+	c, ok := s.catalogs[name]
+	if !ok {
+		return nil, &coordinator.Error{
+			Reason:  coordinator.CatalogNotFound,
+			Message: fmt.Sprintf("no catalog %q here", text(name, maxValue)),
+		}
+	}
+	if q.GetAtLeastSnapshot() == 0 {
+		return c, nil
+	}
+	return c, c.AtLeast(ctx, twophase.SnapshotVersion(q.GetAtLeastSnapshot()))
+}
+
+// unary is the frame of every call with one answer: enter, do, latest_snapshot,
+// and errors as statuses.
+func unary[A proto.Message](
+	ctx context.Context, s *service, q request, do func(c Catalog) (A, error),
+) (none A, _ error) {
+	c, err := s.enter(ctx, q)
+	if err != nil {
+		return none, s.faults.status(ctx, err)
+	}
+	a, err := do(c)
+	if err != nil {
+		return none, s.faults.status(ctx, err)
+	}
+	setLatest(a, c)
+	return a, nil
+}
+
+// setLatest fills the field that every answer has. It is read after the answer
+// was made, so that it is never below what the answer names.
+func setLatest(a proto.Message, c Catalog) {
+	m := a.ProtoReflect()
+	m.Set(m.Descriptor().Fields().ByName("latest_snapshot"), protoreflect.ValueOfUint64(uint64(c.Shown())))
+}
+
+// client says who asks, for lists: the address, as long as nobody authenticates.
+func client(ctx context.Context) string {
+	if p, ok := peer.FromContext(ctx); ok && p.Addr != nil {
+		return p.Addr.String()
+	}
+	return ""
+}

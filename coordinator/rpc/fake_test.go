@@ -1,0 +1,173 @@
+package rpc_test
+
+import (
+	"context"
+	"net"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/test/bufconn"
+
+	"github.com/txcoord/txcoord/coordinator"
+	"github.com/txcoord/txcoord/coordinator/rpc"
+	pb "github.com/txcoord/txcoord/proto/txcoord/v1"
+	"github.com/txcoord/txcoord/twophase"
+)
+
+// fake is a catalog of function fields; a call without one is a panic, and so an
+// INTERNAL answer.
+type fake struct {
+	shown      twophase.SnapshotVersion
+	atLeast    func(context.Context, twophase.SnapshotVersion) error
+	status     func() (coordinator.Status, error)
+	begin      func(context.Context, coordinator.BeginRequest) (coordinator.Begun, error)
+	stage      func(context.Context, coordinator.StageRequest) (coordinator.Staged, error)
+	commit     func(context.Context, coordinator.CommitRequest) (coordinator.Outcome, error)
+	commitOnce func(context.Context, coordinator.OnceRequest) (coordinator.Outcome, string, error)
+	abort      func(coordinator.OutcomeRef, string) (coordinator.Outcome, error)
+	outcome    func(coordinator.OutcomeRequest) (coordinator.Outcome, time.Time, error)
+	list       func(coordinator.ListRequest) (coordinator.Listed, error)
+	register   func(coordinator.RegisterRequest) (coordinator.TableInfo, []string, error)
+	create     func(coordinator.CreateRequest) (coordinator.TableInfo, []string, error)
+	tables     func() ([]coordinator.TableInfo, error)
+	describe   func(string) (coordinator.TableDescription, error)
+	release    func(string) error
+	setMode    func(string, twophase.Mode) (coordinator.TableInfo, error)
+	thaw       func(string, bool, string) (coordinator.Thaw, error)
+	snapshot   func(coordinator.SnapshotRef, []string) (coordinator.Snapshot, error)
+	snapshots  func(string, int, string) (coordinator.SnapshotPage, error)
+	watch      func(context.Context, *twophase.SnapshotVersion, func(coordinator.SnapshotChange) error) error
+	diff       func(from, to twophase.SnapshotVersion) (coordinator.Diff, error)
+	tag        func(string, twophase.SnapshotVersion) error
+}
+
+var _ rpc.Catalog = (*fake)(nil)
+
+func (f *fake) AtLeast(ctx context.Context, v twophase.SnapshotVersion) error {
+	return f.atLeast(ctx, v)
+}
+func (f *fake) Shown() twophase.SnapshotVersion                    { return f.shown }
+func (f *fake) Status(context.Context) (coordinator.Status, error) { return f.status() }
+
+func (f *fake) Begin(ctx context.Context, q coordinator.BeginRequest) (coordinator.Begun, error) {
+	return f.begin(ctx, q)
+}
+
+func (f *fake) Stage(ctx context.Context, q coordinator.StageRequest) (coordinator.Staged, error) {
+	return f.stage(ctx, q)
+}
+
+func (f *fake) Commit(ctx context.Context, q coordinator.CommitRequest) (coordinator.Outcome, error) {
+	return f.commit(ctx, q)
+}
+
+func (f *fake) CommitOnce(ctx context.Context, q coordinator.OnceRequest) (coordinator.Outcome, string, error) {
+	return f.commitOnce(ctx, q)
+}
+
+func (f *fake) Abort(_ context.Context, r coordinator.OutcomeRef, why string) (coordinator.Outcome, error) {
+	return f.abort(r, why)
+}
+
+func (f *fake) Outcome(_ context.Context, q coordinator.OutcomeRequest) (coordinator.Outcome, time.Time, error) {
+	return f.outcome(q)
+}
+
+func (f *fake) List(_ context.Context, q coordinator.ListRequest) (coordinator.Listed, error) {
+	return f.list(q)
+}
+
+func (f *fake) Register(_ context.Context, q coordinator.RegisterRequest) (coordinator.TableInfo, []string, error) {
+	return f.register(q)
+}
+
+func (f *fake) Create(_ context.Context, q coordinator.CreateRequest) (coordinator.TableInfo, []string, error) {
+	return f.create(q)
+}
+
+func (f *fake) Tables(context.Context) ([]coordinator.TableInfo, error) { return f.tables() }
+
+func (f *fake) Describe(_ context.Context, t string) (coordinator.TableDescription, error) {
+	return f.describe(t)
+}
+
+func (f *fake) Release(_ context.Context, t string) error { return f.release(t) }
+
+func (f *fake) SetMode(_ context.Context, t string, m twophase.Mode) (coordinator.TableInfo, error) {
+	return f.setMode(t, m)
+}
+
+func (f *fake) Thaw(_ context.Context, t string, preview bool, why string) (coordinator.Thaw, error) {
+	return f.thaw(t, preview, why)
+}
+
+func (f *fake) Snapshot(_ context.Context, r coordinator.SnapshotRef, tables []string) (coordinator.Snapshot, error) {
+	return f.snapshot(r, tables)
+}
+
+func (f *fake) Snapshots(_ context.Context, t string, size int, token string) (coordinator.SnapshotPage, error) {
+	return f.snapshots(t, size, token)
+}
+
+func (f *fake) Watch(
+	ctx context.Context, after *twophase.SnapshotVersion, yield func(coordinator.SnapshotChange) error,
+) error {
+	return f.watch(ctx, after, yield)
+}
+
+func (f *fake) Diff(_ context.Context, from, to twophase.SnapshotVersion) (coordinator.Diff, error) {
+	return f.diff(from, to)
+}
+
+func (f *fake) Tag(_ context.Context, name string, v twophase.SnapshotVersion) error {
+	return f.tag(name, v)
+}
+
+// clients are the stubs of a server over bufconn.
+type clients struct {
+	pb.TransactionServiceClient
+	pb.TableServiceClient
+	pb.SnapshotServiceClient
+	pb.StatusServiceClient
+	conn   *grpc.ClientConn
+	server *rpc.Server
+}
+
+func dial(t *testing.T, c rpc.Config) clients {
+	t.Helper()
+	s, err := rpc.NewServer(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := bufconn.Listen(1 << 20)
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(l) }()
+	conn, err := grpc.NewClient("passthrough:bufconn", grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return l.DialContext(ctx) }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := conn.Close(); err != nil {
+			t.Error(err)
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		s.Stop(ctx)
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	})
+	return clients{
+		pb.NewTransactionServiceClient(conn), pb.NewTableServiceClient(conn), pb.NewSnapshotServiceClient(conn),
+		pb.NewStatusServiceClient(conn), conn, s,
+	}
+}
+
+// dialFake serves one fake as the default catalog.
+func dialFake(t *testing.T, f *fake) clients {
+	t.Helper()
+	return dial(t, rpc.Config{Catalogs: map[string]rpc.Catalog{rpc.DefaultCatalog: f}})
+}

@@ -1,0 +1,139 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/health"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/reflection"
+
+	"github.com/txcoord/txcoord/coordinator"
+	pb "github.com/txcoord/txcoord/proto/txcoord/v1"
+)
+
+// Config is what a server is made of.
+type Config struct {
+	// Catalogs by name; at least one.
+	Catalogs map[string]Catalog
+	// Version is what GetStatus answers.
+	Version string
+	Limits  Limits
+	// Log takes what clients may not see. Nil discards it.
+	Log *slog.Logger
+}
+
+// Server serves catalogs on any number of listeners. It does not own the
+// catalogs: close them after Stop.
+type Server struct {
+	grpc   *grpc.Server
+	health *health.Server
+
+	stop     sync.Once
+	stopping chan struct{}
+}
+
+// pingTimeout is how long a connection has to answer a ping.
+const pingTimeout = 10 * time.Second
+
+// NewServer builds a server with health and reflection.
+func NewServer(c Config) (*Server, error) {
+	if len(c.Catalogs) == 0 {
+		return nil, errors.New("no catalog to serve")
+	}
+	if err := c.Limits.Validate(); err != nil {
+		return nil, err
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	c.Limits = c.Limits.withDefaults()
+	s := &Server{health: health.NewServer(), stopping: make(chan struct{})}
+	s.grpc = grpc.NewServer(options(c, s.stopping)...)
+	register(s.grpc, &service{
+		catalogs: c.Catalogs, faults: faults{log: c.Log}, version: c.Version, limits: c.Limits,
+		memory: &budget{limit: c.Limits.StreamBytes}, stopping: s.stopping,
+	})
+	healthpb.RegisterHealthServer(s.grpc, s.health)
+	reflection.Register(s.grpc)
+	for name := range s.grpc.GetServiceInfo() {
+		s.health.SetServingStatus(name, healthpb.HealthCheckResponse_SERVING)
+	}
+	return s, nil
+}
+
+func register(g *grpc.Server, s *service) {
+	pb.RegisterTransactionServiceServer(g, transactions{service: s})
+	pb.RegisterTableServiceServer(g, tableService{service: s})
+	pb.RegisterSnapshotServiceServer(g, snapshotService{service: s})
+	pb.RegisterStatusServiceServer(g, statusService{service: s})
+}
+
+func options(c Config, stopping <-chan struct{}) []grpc.ServerOption {
+	i := interceptors{faults: faults{log: c.Log}, log: c.Log, limits: c.Limits, stopping: stopping}
+	return []grpc.ServerOption{
+		grpc.MaxRecvMsgSize(hardFactor * c.Limits.MessageBytes),
+		grpc.MaxConcurrentStreams(c.Limits.Calls),
+		// Stop returns after the last call, so that a catalog is never closed under one.
+		grpc.WaitForHandlers(true),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: c.Limits.IdlePing, Timeout: pingTimeout}),
+		// A client that waits for PUBLISHED or watches may ping while nothing flows.
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pingTimeout, PermitWithoutStream: true}),
+		grpc.ChainUnaryInterceptor(i.logUnary, i.recoverUnary, i.limitUnary),
+		grpc.ChainStreamInterceptor(i.logStream, i.recoverStream, i.limitStream),
+	}
+}
+
+// Serve takes connections until Stop, after which it returns nil.
+func (s *Server) Serve(l net.Listener) error {
+	if err := s.grpc.Serve(l); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
+		return fmt.Errorf("serve %s: %w", l.Addr(), err)
+	}
+	return nil
+}
+
+// Stop says NOT_SERVING, ends watches, refuses new calls with SHUTTING_DOWN and
+// waits for those in flight. When the context ends first they are cut off; a
+// client repeats them elsewhere, since every call may be repeated.
+func (s *Server) Stop(ctx context.Context) {
+	s.stop.Do(func() {
+		s.health.Shutdown()
+		close(s.stopping)
+	})
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.grpc.GracefulStop()
+	}()
+	select {
+	case <-done:
+	case <-ctx.Done():
+		s.grpc.Stop()
+		<-done
+	}
+}
+
+func (s *service) isStopping() bool { return closed(s.stopping) }
+
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+func shuttingDown() error {
+	return &coordinator.Error{
+		Reason:  coordinator.ShuttingDown,
+		Message: "the server is stopping; repeat the same call, at any replica",
+	}
+}

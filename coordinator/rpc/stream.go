@@ -1,0 +1,138 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"google.golang.org/grpc"
+
+	"github.com/txcoord/txcoord/coordinator"
+	pb "github.com/txcoord/txcoord/proto/txcoord/v1"
+)
+
+type stageStream = grpc.ClientStreamingServer[pb.StageStreamRequest, pb.StageStreamResponse]
+
+// StageStream collects the chunks and stages them as one. Nothing reaches the
+// catalog before the client has said that it is done, so a stream that breaks off
+// leaves nothing behind.
+func (s transactions) StageStream(stream stageStream) error {
+	ctx := stream.Context()
+	answer, err := s.stageStream(ctx, stream)
+	if err != nil {
+		return s.faults.status(ctx, err)
+	}
+	return stream.SendAndClose(answer)
+}
+
+func (s transactions) stageStream(ctx context.Context, stream stageStream) (*pb.StageStreamResponse, error) {
+	first, err := stream.Recv()
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	h := first.GetHeader()
+	if h == nil {
+		return nil, refuse("header", "", "send the header as the first message of the stream")
+	}
+	c, err := s.enter(ctx, h)
+	if err != nil {
+		return nil, err
+	}
+	in, err := headerFromProto(h, client(ctx))
+	if err != nil {
+		return nil, err
+	}
+	held := s.memory.hold()
+	defer held.release()
+	if in.Actions, err = s.collect(stream, held); err != nil {
+		return nil, err
+	}
+	p, err := c.Stage(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	answer := &pb.StageStreamResponse{Part: stagedToProto(p)}
+	setLatest(answer, c)
+	return answer, nil
+}
+
+// collect reads chunks up to the end of the stream. A part past its limit is
+// refused as soon as it is seen to be.
+func (s transactions) collect(stream stageStream, held *held) ([]byte, error) {
+	var all []byte
+	for n := 1; ; n++ {
+		m, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return all, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		chunk, err := s.chunk(m, n)
+		if err != nil {
+			return nil, err
+		}
+		if size := len(all) + len(chunk); size > s.limits.PartBytes {
+			return nil, tooMany("part_bytes", size, s.limits.PartBytes)
+		}
+		if err := held.grow(len(chunk)); err != nil {
+			return nil, err
+		}
+		all = append(all, chunk...)
+	}
+}
+
+func (s transactions) chunk(m *pb.StageStreamRequest, n int) ([]byte, error) {
+	chunk, ok := m.GetMessage().(*pb.StageStreamRequest_Chunk)
+	if !ok {
+		return nil, refuse(fmt.Sprintf("message %d of the stream", n+1), "", "send the header once, then chunks only")
+	}
+	if size := len(chunk.Chunk); size > s.limits.ChunkBytes {
+		return nil, tooMany("chunk_bytes", size, s.limits.ChunkBytes)
+	}
+	return chunk.Chunk, nil
+}
+
+// budget bounds the bytes that all streams hold together. (The buffers grow by
+// doubling, so the process may hold twice as much for a moment.)
+type budget struct {
+	limit int
+
+	mu   sync.Mutex
+	used int
+}
+
+func (b *budget) hold() *held { return &held{budget: b} }
+
+// held is one stream's share of the budget.
+type held struct {
+	budget *budget
+	bytes  int
+}
+
+func (h *held) grow(n int) error {
+	b := h.budget
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.used+n > b.limit {
+		return &coordinator.Error{
+			Reason: coordinator.QuotaExceeded,
+			Message: fmt.Sprintf("the parts that are being streamed in now hold %d bytes, and stream_bytes is %d; try again later",
+				b.used, b.limit),
+			Limit:      &coordinator.LimitDetail{Name: "stream_bytes", Value: int64(b.used + n), Limit: int64(b.limit)},
+			RetryAfter: defaultRetry,
+		}
+	}
+	b.used += n
+	h.bytes += n
+	return nil
+}
+
+func (h *held) release() {
+	h.budget.mu.Lock()
+	defer h.budget.mu.Unlock()
+	h.budget.used -= h.bytes
+	h.bytes = 0
+}
