@@ -229,6 +229,9 @@ func (p *parser) file(to *[]File) error {
 	if err != nil {
 		return err
 	}
+	if p.strict && l.size < 0 {
+		return l.wrong("size", nil, "is negative")
+	}
 	f := File{Line: p.number, Path: path, Hash: HashPath(path), DV: hashDV(l.dv), Size: l.size, Partition: -1}
 	f.DataChange = l.dataChange || l.has&hasDataChange == 0
 	if l.has&hasPartition != 0 {
@@ -256,31 +259,47 @@ func (p *parser) path() (string, error) {
 	l := &p.line
 	raw := string(l.path)
 	path, err := p.place.canonical(raw)
+	if err == nil && p.strict {
+		err = p.writable(raw, path)
+	}
 	if err != nil {
 		return "", l.wrong("path", l.path, err.Error())
-	}
-	if p.strict && path != raw && strings.IndexByte(raw, ':') < 0 && l.kind != kindRemove {
-		if err := spelledPlainly(raw); err != nil {
-			return "", l.wrong("path", l.path, err.Error())
-		}
 	}
 	return path, nil
 }
 
-var errSpelling = errors.New("has empty or dot segments, which object stores take literally")
+// writable refuses names that a client should not bring into a table. Removes may
+// name whatever is there.
+func (p *parser) writable(raw, path string) error {
+	switch {
+	case p.line.kind == kindRemove:
+		return nil
+	case strings.HasPrefix(path, logFolder):
+		return errors.New("lies in the table's log")
+	case hasControl(path):
+		return errors.New("has a control character")
+	case p.line.kind == kindCDC && isOutside(path):
+		return errors.New("lies outside the table's root")
+	case path == raw:
+		return nil
+	}
+	return spelledPlainly(raw)
+}
 
-// spelledPlainly refuses what a file system resolves and an object store does not.
+// spelledPlainly refuses what a file system resolves and an object store takes
+// literally.
 func spelledPlainly(raw string) error {
-	decoded, err := unescape(raw)
+	_, _, path := splitURI(raw)
+	decoded, err := unescape(path)
 	if err != nil {
 		return err
 	}
 	for segment := range strings.SplitSeq(strings.TrimPrefix(decoded, "/"), "/") {
 		switch segment {
 		case "", ".":
-			return errSpelling
+			return errors.New("has empty or dot segments, which object stores take literally")
 		case "..":
-			return errors.New("leads above its folder: a path must not escape the table's root")
+			return errors.New("leads out of its folder; a path must not escape the table's root")
 		}
 	}
 	return nil

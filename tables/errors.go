@@ -1,6 +1,7 @@
 package tables
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -69,8 +70,10 @@ func (e *FeatureError) Error() string {
 	if e.Write {
 		verb = "written"
 	}
-	return fmt.Sprintf("table %s cannot be %s: feature %s: %s", e.Table, verb, e.Feature, e.Reason)
+	return fmt.Sprintf("table %s cannot be %s: %s", e.Table, verb, e.cause())
 }
+
+func (e *FeatureError) cause() string { return fmt.Sprintf("feature %s: %s", e.Feature, e.Reason) }
 
 // Fault is the closed list of what can be wrong with a log.
 type Fault uint8
@@ -142,7 +145,9 @@ func (e *LogError) Error() string {
 	if e.Reason != "" {
 		b.WriteString(": " + e.Reason)
 	}
-	if e.Err != nil {
+	if feature, ok := errors.AsType[*FeatureError](e.Err); ok {
+		b.WriteString(": " + feature.cause())
+	} else if e.Err != nil {
 		b.WriteString(": " + e.Err.Error())
 	}
 	return b.String()

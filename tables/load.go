@@ -221,7 +221,10 @@ func (l *Log) readCheckpoint(ctx context.Context, r *replay, c ListedCheckpoint)
 	sidecars := r.sidecars
 	r.sidecars = nil
 	for _, path := range sidecars {
-		name := path[strings.LastIndexByte(path, '/')+1:]
+		name, err := unescape(path[strings.LastIndexByte(path, '/')+1:])
+		if err != nil {
+			return l.badCheckpoint(c.Version, c.Files[0].Key, fmt.Errorf("sidecar %q: %w", path, err))
+		}
 		key := l.prefix + sidecarFolder + name
 		info, err := l.Store.Stat(ctx, key)
 		if errors.Is(err, objstore.ErrNotFound) {

@@ -63,6 +63,18 @@ func commitName(v twophase.Version) string { return versionName(v) + ".json" }
 // CommitKey is the key of a version's file in the store.
 func (l *Log) CommitKey(v twophase.Version) string { return l.prefix + commitName(v) }
 
+// FileKey is the key in the store of a data file by its canonical path; false if
+// the file lies outside the table's root.
+func (l *Log) FileKey(path string) (string, bool) {
+	if isOutside(path) {
+		return "", false
+	}
+	if l.Key == "" {
+		return path, true
+	}
+	return l.Key + "/" + path, true
+}
+
 func (l *Log) fault(f Fault, name string, err error) *LogError {
 	e := &LogError{Fault: f, Table: l.URI, Version: twophase.NoVersion, Err: err}
 	if name != "" {

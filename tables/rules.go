@@ -6,8 +6,7 @@ import (
 	"github.com/txcoord/txcoord/twophase"
 )
 
-// Rules implements twophase.Rules with Delta's rules. Base is a *State, or what
-// View.Try returned: then changes that the trial took count as there.
+// Rules implements twophase.Rules with Delta's rules.
 type Rules struct{}
 
 var _ twophase.Rules = Rules{}
@@ -241,17 +240,85 @@ func definitionImpossible(d, f *facts) *twophase.Conflict {
 	return nil
 }
 
-// ImpossibleAt judges a decided change against a whole state (R22).
-func (Rules) ImpossibleAt(decided twophase.Facts, at twophase.Base) *twophase.Conflict {
-	d, err := decode(decided)
-	if err != nil {
-		return unreadable(err)
+// ImpossibleAt judges pending changes against a whole state (R22), each on top of
+// those before it that are possible. Base is a *State.
+func (Rules) ImpossibleAt(decided []twophase.Facts, at twophase.Base) []*twophase.Conflict {
+	out := make([]*twophase.Conflict, len(decided))
+	s, ok := at.(*State)
+	if !ok || s == nil {
+		for i := range out {
+			out[i] = conflict(twophase.RuleProtocol, "no state of the table to judge against")
+		}
+		return out
 	}
-	switch base := at.(type) {
-	case *State:
-		return impossibleAt(&d, stateBase{base})
-	case *trial:
-		return impossibleAt(&d, base)
+	t := &trial{base: s, def: definitionOf(s.profile)}
+	for i, blob := range decided {
+		f, err := decode(blob)
+		if err != nil {
+			out[i] = unreadable(err)
+			continue
+		}
+		if out[i] = impossibleAt(&f, t); out[i] == nil {
+			t.take(&f)
+		}
 	}
-	return conflict(twophase.RuleProtocol, "no state to judge against")
+	return out
+}
+
+// Without says which pending changes fall with those that are given up.
+func (Rules) Without(decided []twophase.Facts, lost []bool) []*twophase.Conflict {
+	out := make([]*twophase.Conflict, len(decided))
+	var gone []facts
+	for i, blob := range decided {
+		f, err := decode(blob)
+		if err != nil {
+			if !lost[i] {
+				out[i] = unreadable(err)
+			}
+			continue
+		}
+		if !lost[i] {
+			out[i] = f.restsOn(gone)
+		}
+		if lost[i] || out[i] != nil {
+			gone = append(gone, f)
+		}
+	}
+	return out
+}
+
+// restsOn says why a change cannot stand without earlier ones.
+func (f *facts) restsOn(gone []facts) *twophase.Conflict {
+	for i := range gone {
+		if found := f.restsOnOne(&gone[i]); found != nil {
+			return found
+		}
+	}
+	return nil
+}
+
+func (f *facts) restsOnOne(g *facts) (found *twophase.Conflict) {
+	if g.is(flagProtocol) && g.nextFeatures&^g.baseFeatures&f.baseFeatures != 0 {
+		return conflict(twophase.RuleProtocol, "rests on a protocol change that was given up")
+	}
+	if g.is(flagMetaData) && (g.nextLook != g.baseLook && g.nextLook == f.baseLook ||
+		g.nextConfig != g.baseConfig && g.nextConfig == f.baseConfig) {
+		return conflict(twophase.RuleMetadata, "rests on a metadata change that was given up")
+	}
+	shared(f.removes, g.adds, func(i, j int) bool {
+		if dvAt(f.removeDVs, i) == dvAt(g.addDVs, j) {
+			found = onPath(twophase.RulePathMissing, f.removes.at(i), "the file that is removed is added by a change that was given up")
+		}
+		return found == nil
+	})
+	if found != nil {
+		return found
+	}
+	shared(f.adds, g.removes, func(i, j int) bool {
+		if !f.replaces(f.adds.at(i), dvAt(f.addDVs, i), dvAt(g.removeDVs, j)) {
+			found = onPath(twophase.RulePathExists, f.adds.at(i), "the file that is added is removed by a change that was given up")
+		}
+		return found == nil
+	})
+	return found
 }

@@ -57,6 +57,16 @@ func (s *State) Marker(catalog string) twophase.ChangeNumber {
 	return twophase.ChangeNumber(s.txns[markerApp(catalog)])
 }
 
+// State is a baseline: ImpossibleAt judges on top of it.
+var _ baseline = (*State)(nil)
+
+func (s *State) lookup(path PathHash, want DVHash) (dv DVHash, alive, fresh bool) {
+	dv, alive = s.files.prefer(path, want)
+	return dv, alive, false
+}
+
+func (s *State) reached(app []byte) (int64, bool) { return s.Txn(string(app)) }
+
 // markerApp is the app id of a catalog's markers.
 func markerApp(catalog string) string { return reservedApp + catalog }
 
@@ -99,6 +109,14 @@ func (s *liveSet) all(yield func(PathHash, DVHash) bool) {
 func (s *liveSet) get(p PathHash) (DVHash, bool) {
 	f, ok := s.one[p]
 	return f.dv, ok
+}
+
+// prefer is get, with the wanted vector if the path is live under it too.
+func (s *liveSet) prefer(p PathHash, want DVHash) (DVHash, bool) {
+	if s.has(p, want) {
+		return want, true
+	}
+	return s.get(p)
 }
 
 func (s *liveSet) has(p PathHash, dv DVHash) bool {

@@ -114,11 +114,31 @@ func (v *View) Delivered(upTo twophase.ChangeNumber) {
 }
 
 // Try implements twophase.View. A trial costs nothing until something is taken.
-func (v *View) Try() twophase.Trial { return &trial{view: v, def: v.def} }
+func (v *View) Try() twophase.Trial { return &trial{base: v, def: v.def} }
 
-// trial is a view with candidates on top.
+func (v *View) lookup(path PathHash, want DVHash) (dv DVHash, alive, fresh bool) {
+	_, fresh = v.pending[path]
+	dv, alive = v.files.prefer(path, want)
+	return dv, alive, fresh
+}
+
+func (v *View) reached(app []byte) (int64, bool) {
+	version, ok := v.apps[string(app)]
+	return version, ok
+}
+
+// baseline is the table below a trial: a View, or a State.
+type baseline interface {
+	// lookup returns the vector under which a path is live, the wanted one if it is
+	// among several. fresh: a change that is in no log yet adds the path.
+	lookup(path PathHash, want DVHash) (dv DVHash, alive, fresh bool)
+	// reached is the version that an application is at.
+	reached(app []byte) (int64, bool)
+}
+
+// trial is a baseline with candidates on top.
 type trial struct {
-	view *View
+	base baseline
 	def  definition
 	// files are the paths that the trial changed: live under a vector, or gone.
 	files map[PathHash]change
@@ -130,36 +150,28 @@ type change struct {
 	alive bool
 }
 
-// lookup returns the vector under which a path is live, and whether a change adds
-// it that is in no log yet.
 func (t *trial) lookup(path PathHash, want DVHash) (dv DVHash, alive, fresh bool) {
 	if c, ok := t.files[path]; ok {
 		return c.dv, c.alive, true
 	}
-	_, fresh = t.view.pending[path]
-	if t.view.files.has(path, want) {
-		return want, true, fresh
-	}
-	dv, alive = t.view.files.get(path)
-	return dv, alive, fresh
+	return t.base.lookup(path, want)
 }
 
-func (t *trial) app(name []byte) (int64, bool) {
-	if v, ok := t.apps[string(name)]; ok {
+func (t *trial) reached(app []byte) (int64, bool) {
+	if v, ok := t.apps[string(app)]; ok {
 		return v, true
 	}
-	v, ok := t.view.apps[string(name)]
-	return v, ok
+	return t.base.reached(app)
 }
-
-func (t *trial) definition() definition { return t.def }
 
 // Take implements twophase.Trial.
 func (t *trial) Take(blob twophase.Facts) {
-	f, err := decode(blob)
-	if err != nil {
-		return // Fits refused it
+	if f, err := decode(blob); err == nil { // else Fits refused it
+		t.take(&f)
 	}
+}
+
+func (t *trial) take(f *facts) {
 	if t.files == nil {
 		t.files, t.apps = map[PathHash]change{}, map[string]int64{}
 	}
@@ -173,7 +185,7 @@ func (t *trial) Take(blob twophase.Facts) {
 		t.apps[string(app)] = version
 		return true
 	})
-	t.def = t.def.after(&f)
+	t.def = t.def.after(f)
 }
 
 // Fits implements twophase.Trial: it is what a candidate is checked for before the
@@ -227,32 +239,9 @@ func (t *trial) sameDefinition(c *facts) *twophase.Conflict {
 	return nil
 }
 
-// baseline is what impossibleAt looks at.
-type baseline interface {
-	definition() definition
-	// lookup prefers the wanted vector if the path is live under several.
-	lookup(path PathHash, want DVHash) (dv DVHash, alive, fresh bool)
-	app(name []byte) (int64, bool)
-}
-
-// stateBase makes a State a baseline.
-type stateBase struct{ *State }
-
-func (s stateBase) definition() definition { return definitionOf(s.profile) }
-
-func (s stateBase) lookup(path PathHash, want DVHash) (dv DVHash, alive, fresh bool) {
-	if s.files.has(path, want) {
-		return want, true, false
-	}
-	dv, alive = s.files.get(path)
-	return dv, alive, false
-}
-
-func (s stateBase) app(name []byte) (int64, bool) { return s.Txn(string(name)) }
-
 // impossibleAt is R13 against a whole table.
-func impossibleAt(d *facts, at baseline) *twophase.Conflict {
-	def := at.definition()
+func impossibleAt(d *facts, at *trial) *twophase.Conflict {
+	def := &at.def
 	switch {
 	case def.id != d.id:
 		return conflict(twophase.RuleTableReplaced, "the table's metaData.id is not the one that the part was staged against")
@@ -267,7 +256,7 @@ func impossibleAt(d *facts, at baseline) *twophase.Conflict {
 	}
 	var found *twophase.Conflict
 	d.eachApp(func(app []byte, version int64) bool {
-		if reached, ok := at.app(app); ok && version <= reached {
+		if reached, ok := at.reached(app); ok && version <= reached {
 			found = conflict(twophase.RuleAppVersion, "application %s is at version %d, this is version %d", cut(app), reached, version)
 		}
 		return found == nil
