@@ -11,6 +11,7 @@ type Append struct {
 	effect AppendEffect
 	filled []byte
 	behind bool
+	weak   weakness
 }
 
 // AppendEffect is what an append needs next.
@@ -55,6 +56,8 @@ func (a *Append) Feed(r AppendResult) {
 		a.filled, a.effect = r.Entry, AppendDone
 	case a.effect == AppendGet && r.Behind:
 		a.behind, a.effect = true, AppendDone
+	case a.effect == AppendGet && a.weak.has(weakAbsentIsNo):
+		a.effect = AppendDone
 	case a.effect == AppendGet:
 		a.effect = AppendPut
 	}

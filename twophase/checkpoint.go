@@ -273,7 +273,7 @@ func (s *State) loadChanges(t *Table, in []*recordpb.Change, past map[ChangeNumb
 		}
 		for i := range o.Commit.Parts {
 			if o.Commit.Parts[i].Table == t.Table {
-				c.Part = &o.Commit.Parts[i]
+				c.Part, c.place = &o.Commit.Parts[i], i
 			}
 		}
 		out = append(out, c)
@@ -284,29 +284,25 @@ func (s *State) loadChanges(t *Table, in []*recordpb.Change, past map[ChangeNumb
 func (s *State) loadRounds(h *recordpb.CheckpointHead) error {
 	for _, w := range h.GetWaiting() {
 		c := &component{sealed: w.GetSealed(), txns: mapTo(w.GetTxns(), txnFromPB), tables: map[TableID]bool{}}
-		if err := s.eachPart(c.txns, func(id TableID) { c.tables[id] = true }); err != nil {
+		if err := s.eachPart(c.txns, func(id TableID) { c.tables[id] = true; c.parts++ }); err != nil {
 			return err
+		}
+		if !c.sealed {
+			for id := range c.tables {
+				s.joining[id] = c
+			}
 		}
 		s.waiting = append(s.waiting, c)
 	}
 	for _, m := range h.GetRounds() {
 		r := &Round{ID: roundIDFromPB(m.GetId()), Time: Time(m.GetTimeMs()), Txns: mapTo(m.GetTxns(), txnFromPB), Caps: capsFromPB(m.GetCaps())}
-		s.rounds = append(s.rounds, r)
-		members := map[TxnID]bool{}
-		for _, id := range r.Txns {
-			members[id] = true
-		}
-		err := s.eachPart(r.Txns, func(id TableID) {
-			s.busy[id] = r
-			for _, c := range s.tables[id].Pending {
-				if members[c.Txn] {
-					c.Round = r
-				}
-			}
-		})
-		if err != nil {
+		tables := map[TableID]bool{}
+		if err := s.eachPart(r.Txns, func(id TableID) { tables[id] = true }); err != nil {
 			return err
 		}
+		r.tables = sortedKeys(tables)
+		s.rounds = append(s.rounds, r)
+		s.enter(r)
 	}
 	return nil
 }

@@ -38,24 +38,29 @@ func mustMarshal(m proto.Message) []byte {
 }
 
 // DecodeEntry reads what Encode wrote. ErrUnknownRecord for what another build wrote.
-func DecodeEntry(b []byte) (*Entry, error) {
+func DecodeEntry(b []byte) (*Entry, error) { return decodeEntry(b, 0) }
+
+func decodeEntry(b []byte, weak weakness) (*Entry, error) {
 	var m recordpb.Entry
 	if err := proto.Unmarshal(b, &m); err != nil {
 		return nil, fmt.Errorf("decode entry: %w", err)
 	}
-	if field := unknownField(m.ProtoReflect()); field != "" {
+	if field := unknownField(m.ProtoReflect()); field != "" && !weak.has(weakSkipUnknown) {
 		return nil, fmt.Errorf("%w: unknown field in %s at position %d", ErrUnknownRecord, field, m.GetHeader().GetPosition())
 	}
 	if c := m.GetHeader().GetCodec(); c != CodecVersion {
 		return nil, fmt.Errorf("%w: codec %d, known is %d", ErrUnknownRecord, c, CodecVersion)
 	}
-	e := &Entry{Header: headerFromPB(m.GetHeader()), Records: make([]Record, len(m.GetRecords()))}
+	e := &Entry{Header: headerFromPB(m.GetHeader()), Records: make([]Record, 0, len(m.GetRecords()))}
 	for i, r := range m.GetRecords() {
 		rec, err := recordFromPB(r)
+		if err != nil && weak.has(weakSkipUnknown) {
+			continue
+		}
 		if err != nil {
 			return nil, fmt.Errorf("entry %d, record %d: %w", e.Position, i, err)
 		}
-		e.Records[i] = rec
+		e.Records = append(e.Records, rec)
 	}
 	return e, nil
 }
@@ -113,7 +118,7 @@ func recordToPB(r Record) *recordpb.Record {
 	case *Barrier:
 		return &recordpb.Record{Record: &recordpb.Record_Barrier{Barrier: &recordpb.Barrier{
 			Table: string(r.Table), Version: int64(r.Version), Identity: hashToPB(r.Identity),
-			Found: mapTo(r.Found, foundToPB), NotApplied: mapTo(r.NotApplied, txnToPB)}}}
+			Found: mapTo(r.Found, foundToPB), NotApplied: mapTo(r.NotApplied, txnToPB), Verdicts: mapTo(r.Verdicts, verdictToPB)}}}
 	case *Range:
 		return &recordpb.Record{Record: &recordpb.Record_Range{Range: &recordpb.Range{
 			Table: string(r.Table), From: int64(r.From), To: int64(r.To), Identity: hashToPB(r.Identity),
@@ -160,7 +165,8 @@ func recordFromPB(m *recordpb.Record) (Record, error) {
 	case *recordpb.Record_Barrier:
 		b := r.Barrier
 		return &Barrier{Table: TableID(b.GetTable()), Version: Version(b.GetVersion()), Identity: hashFromPB(b.GetIdentity()),
-			Found: mapTo(b.GetFound(), foundFromPB), NotApplied: mapTo(b.GetNotApplied(), txnFromPB)}, nil
+			Found: mapTo(b.GetFound(), foundFromPB), NotApplied: mapTo(b.GetNotApplied(), txnFromPB),
+			Verdicts: mapTo(b.GetVerdicts(), verdictFromPB)}, nil
 	case *recordpb.Record_Range:
 		g := r.Range
 		return &Range{Table: TableID(g.GetTable()), From: Version(g.GetFrom()), To: Version(g.GetTo()), Identity: hashFromPB(g.GetIdentity()),

@@ -1,7 +1,5 @@
 package twophase
 
-import "slices"
-
 // finding answers a request that carries a record. What the fold would ignore is
 // refused as stale, so that its writer looks again.
 func (d *decision) finding(r *Request) Answer {
@@ -11,9 +9,9 @@ func (d *decision) finding(r *Request) Answer {
 	case *Range:
 		return d.ranged(rec, r.Base)
 	case *Barrier:
-		return d.onTable(rec, rec.Table, func(t *Table) bool { return d.next1(t, rec.Version, rec.Found) })
+		return d.barrier(rec)
 	case *Replaced:
-		return d.onTable(rec, rec.Table, func(t *Table) bool { return t.Recorded == rec.Recorded })
+		return d.onTable(rec, rec.Table, func(t *Table) bool { return t.Recorded == rec.Recorded && !t.isReplaced() })
 	case *Published:
 		return d.published(rec)
 	case *Registered:
@@ -53,26 +51,64 @@ func (d *decision) onTable(r Record, id TableID, fits func(*Table) bool) Answer 
 // foreign fills in the verdicts on what is pending at this very state (R4).
 func (d *decision) foreign(r *Foreign) Answer {
 	stored := *r
-	t, ok := d.tables[r.Table]
-	if ok && !d.found[r.Table] && d.next1(t, r.Version, r.Found) {
-		verdicts, bad := d.verdicts(t, foundTxns(r.Found), 0, func(f Facts) *Conflict { return d.in.Rules.Impossible(f, r.Facts) })
+	fits := func(t *Table) bool { return d.next1(t, r.Version, r.Found) }
+	judge := func(facts []Facts, changes []*Change) []*Conflict {
+		why := make([]*Conflict, len(facts))
+		for i, f := range facts {
+			why[i] = d.in.Rules.Impossible(f, r.Facts)
+		}
+		return d.cascade(facts, why)
+	}
+	if t := d.judgeable(r.Table, fits); t != nil && !(d.weak.has(weakVerdictsStay) && r.Verdicts != nil) {
+		verdicts, bad := d.verdicts(t, foundTxns(r.Found), 0, judge)
 		if bad != nil {
 			return refuse(*bad)
 		}
 		stored.Verdicts = verdicts
+		if d.weak.has(weakVerdictsStay) {
+			r.Verdicts = append([]Verdict{}, verdicts...)
+		}
 	}
 	if stored.FactsRef.Name != "" {
 		stored.Facts = nil
 	}
-	return d.onTable(&stored, r.Table, func(t *Table) bool { return d.next1(t, r.Version, r.Found) })
+	return d.onTable(&stored, r.Table, fits)
+}
+
+// barrier judges what is pending besides the changes that an operator gives up.
+func (d *decision) barrier(r *Barrier) Answer {
+	stored := *r
+	fits := func(t *Table) bool { return d.next1(t, r.Version, r.Found) }
+	named := txnSet(r.NotApplied)
+	judge := func(facts []Facts, changes []*Change) []*Conflict {
+		why := make([]*Conflict, len(facts))
+		for i, c := range changes {
+			if named[c.Txn] {
+				why[i] = &Conflict{Rule: RuleOperator}
+			}
+		}
+		return d.cascade(facts, why)
+	}
+	if t := d.judgeable(r.Table, fits); t != nil {
+		verdicts, bad := d.verdicts(t, foundTxns(r.Found), 0, judge)
+		if bad != nil {
+			return refuse(*bad)
+		}
+		for _, v := range verdicts {
+			if v.Conflict.Rule != RuleOperator {
+				stored.Verdicts = append(stored.Verdicts, v)
+			}
+		}
+	}
+	return d.onTable(&stored, r.Table, fits)
 }
 
 func (d *decision) ranged(r *Range, base Base) Answer {
 	stored := *r
 	fits := func(t *Table) bool { return r.From == t.Recorded+1 && r.To >= r.From && r.Marker >= t.Marker }
-	t, ok := d.tables[r.Table]
-	if ok && !d.found[r.Table] && fits(t) {
-		verdicts, bad := d.verdicts(t, nil, r.Marker, func(f Facts) *Conflict { return d.in.Rules.ImpossibleAt(f, base) })
+	judge := func(facts []Facts, _ []*Change) []*Conflict { return d.in.Rules.ImpossibleAt(facts, base) }
+	if t := d.judgeable(r.Table, fits); t != nil {
+		verdicts, bad := d.verdicts(t, nil, r.Marker, judge)
 		if bad != nil {
 			return refuse(*bad)
 		}
@@ -81,22 +117,63 @@ func (d *decision) ranged(r *Range, base Base) Answer {
 	return d.onTable(&stored, r.Table, fits)
 }
 
-// verdicts judges each pending change that is neither found nor at or below a marker.
-func (d *decision) verdicts(t *Table, found []TxnID, above ChangeNumber, judge func(Facts) *Conflict) ([]Verdict, *Refused) {
-	var out []Verdict
+// judgeable is the table, if a finding on it can be recorded in this entry.
+func (d *decision) judgeable(id TableID, fits func(*Table) bool) *Table {
+	t, ok := d.tables[id]
+	if !ok || d.found[id] || !fits(t) {
+		return nil
+	}
+	return t
+}
+
+// cascade adds what cannot stand without the changes that are lost (R13).
+func (d *decision) cascade(facts []Facts, why []*Conflict) []*Conflict {
+	lost := make([]bool, len(why))
+	any := false
+	for i, c := range why {
+		lost[i] = c != nil
+		any = any || lost[i]
+	}
+	if !any || d.weak.has(weakNoCascade) {
+		return why
+	}
+	for i, c := range d.in.Rules.Without(facts, lost) {
+		if why[i] == nil {
+			why[i] = c
+		}
+	}
+	return why
+}
+
+// verdicts judges the pending changes that are neither found nor at or below a marker.
+func (d *decision) verdicts(t *Table, found []TxnID, above ChangeNumber,
+	judge func([]Facts, []*Change) []*Conflict) ([]Verdict, *Refused) {
+	var (
+		below   = txnSet(found)
+		changes []*Change
+		facts   []Facts
+		missing []ObjectRef
+	)
 	for _, c := range t.Pending {
-		if c.Number <= above || slices.Contains(found, c.Txn) {
+		if c.Number <= above || below[c.Txn] {
 			continue
 		}
-		f, bad := d.facts(c.Part.Facts, c.Part.FactsRef)
-		if bad != nil {
-			return nil, bad
+		f, ok := d.facts(c.Part.Facts, c.Part.FactsRef)
+		if !ok {
+			missing = append(missing, c.Part.FactsRef)
+			continue
 		}
-		v := Verdict{Change: c.Number}
-		if why := judge(f); why != nil {
-			v.Conflict = *why
+		changes, facts = append(changes, c), append(facts, f)
+	}
+	if len(missing) > 0 {
+		return nil, &Refused{Reason: ReasonNeedFacts, Table: t.Table, Refs: missing}
+	}
+	out := make([]Verdict, len(changes))
+	for i, why := range judge(facts, changes) {
+		out[i].Change = changes[i].Number
+		if why != nil && !d.weak.has(weakNeverDiverges) {
+			out[i].Conflict = *why
 		}
-		out = append(out, v)
 	}
 	return out, nil
 }
@@ -139,7 +216,7 @@ func (d *decision) register(r *Registered, rec Record) Answer {
 }
 
 func (d *decision) release(r *Released) Answer {
-	if t, ok := d.tables[r.Table]; ok && (len(t.Pending) > 0 || d.busy[r.Table] != nil) {
+	if t, ok := d.tables[r.Table]; ok && d.engaged(t) {
 		return refuse(Refused{Reason: ReasonPendingChanges, Table: r.Table})
 	}
 	return d.onTable(r, r.Table, nil)

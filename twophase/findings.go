@@ -15,7 +15,7 @@ func (f *fold) published(p *Published) {
 		f.deliver(t, p.Tables[i].Versions)
 	}
 	var tables []SnapshotTable
-	for _, id := range f.roundTables(r) {
+	for _, id := range r.tables {
 		if t := f.tables[id]; t.Recorded > t.Shown {
 			tables = append(tables, SnapshotTable{id, t.Recorded})
 		}
@@ -26,7 +26,10 @@ func (f *fold) published(p *Published) {
 // held reports whether a round may not close: an operator has to say what becomes
 // of a change that was given up, and a snapshot keeps to the last closed version (R12).
 func (s *State) held(r *Round) bool {
-	for _, id := range s.roundTables(r) {
+	if s.weak.has(weakHeldCloses) {
+		return false
+	}
+	for _, id := range r.tables {
 		if s.tables[id].Frozen.blocks() {
 			return true
 		}
@@ -43,7 +46,7 @@ func (s *State) accounts(r *Round, p *Published) bool {
 		}
 		claimed[pt.Table] = pt.Versions
 	}
-	for _, id := range s.roundTables(r) {
+	for _, id := range r.tables {
 		t := s.tables[id]
 		news := t.unrecorded(claimed[id])
 		if !s.follows(t, news) || t.pendingIn(r) != countTxns(news) {
@@ -80,30 +83,26 @@ func (t *Table) unrecorded(found []FoundVersion) []FoundVersion {
 }
 
 // follows reports whether the versions come right after the recorded one and
-// hold only pending changes of the open round on the table, each once.
+// deliver the open round's pending changes on the table in their order (R2): a
+// version that skipped one would let the marker speak for it.
 func (s *State) follows(t *Table, found []FoundVersion) bool {
-	if len(found) == 0 {
-		return true
-	}
 	r := s.busy[t.Table]
-	if r == nil {
+	if len(found) > 0 && r == nil {
 		return false
 	}
-	open := make(map[TxnID]bool, len(t.Pending))
-	for _, c := range t.Pending {
-		if c.Round == r {
-			open[c.Txn] = true
-		}
-	}
+	next := 0
 	for i, v := range found {
 		if v.Version != t.Recorded+1+Version(i) || len(v.Txns) == 0 {
 			return false
 		}
 		for _, txn := range v.Txns {
-			if !open[txn] {
+			for next < len(t.Pending) && t.Pending[next].Round != r {
+				next++
+			}
+			if next == len(t.Pending) || t.Pending[next].Txn != txn {
 				return false
 			}
-			delete(open, txn)
+			next++
 		}
 	}
 	return true
@@ -140,26 +139,27 @@ func (f *fold) deliver(t *Table, found []FoundVersion) {
 	t.Recorded, t.Identity = last.Version, last.Identity
 }
 
-// mark notes what became of a change.
+// mark notes what became of a change. After giving changes up the table is swept.
 func (f *fold) mark(t *Table, c *Change, what PartOutcome) {
-	o := f.outcomes[c.Txn]
-	for i := range o.Parts {
-		if o.Commit.Parts[i].Table == t.Table {
-			o.Parts[i] = what
-		}
-	}
+	f.outcomes[c.Txn].Parts[c.place] = what
 	if what.Status == StatusDelivered {
 		c.past.Version = what.Version
-	} else {
-		t.forget(c.past)
+		return
 	}
+	c.past.gone = true
+	t.pastBytes -= c.past.cost()
+}
+
+// sweep takes changes that were given up out of the history: no version holds them.
+func (t *Table) sweep() {
+	t.Past = slices.DeleteFunc(t.Past, func(p *Past) bool { return p.gone })
 }
 
 // foreign makes a foreign version history (R4): the first record for a version
 // counts, and only one that leaves no pending change without a verdict.
 func (f *fold) foreign(r *Foreign) {
 	t := f.live(r.Table)
-	if t == nil || !f.next1(t, r.Version, r.Found) || !t.covered(r.Found, r.Verdicts, 0) {
+	if t == nil || !f.next1(t, r.Version, r.Found) || !f.covered(t, foundTxns(r.Found), r.Verdicts, 0) {
 		return
 	}
 	f.deliver(t, r.Found)
@@ -168,7 +168,7 @@ func (f *fold) foreign(r *Foreign) {
 	if r.MetaDataID != "" {
 		t.MetaDataID = r.MetaDataID // CREATE OR REPLACE inside one log (R13)
 	}
-	t.remember(&Past{Version: r.Version, Facts: r.Facts, FactsRef: r.FactsRef})
+	f.remember(t, &Past{Version: r.Version, Facts: r.Facts, FactsRef: r.FactsRef})
 	f.moved(t, "foreign")
 }
 
@@ -176,20 +176,30 @@ func (f *fold) foreign(r *Foreign) {
 // below it, so it leaves the marker alone (A16).
 func (f *fold) barrier(r *Barrier) {
 	t := f.live(r.Table)
-	if t == nil || !f.next1(t, r.Version, r.Found) {
+	if t == nil || !f.next1(t, r.Version, r.Found) || !f.covered(t, append(foundTxns(r.Found), r.NotApplied...), r.Verdicts, 0) {
 		return
 	}
 	f.deliver(t, r.Found)
+	named := txnSet(r.NotApplied)
 	t.Pending = slices.DeleteFunc(t.Pending, func(c *Change) bool {
-		if !slices.Contains(r.NotApplied, c.Txn) {
-			return false
+		if named[c.Txn] {
+			f.mark(t, c, PartOutcome{Change: c.Number, Status: StatusNotApplied, Version: r.Version,
+				Conflict: Conflict{Rule: RuleOperator, Detail: "given up by an operator"}})
 		}
-		f.mark(t, c, PartOutcome{Change: c.Number, Status: StatusNotApplied, Version: r.Version,
-			Conflict: Conflict{Rule: RuleOperator, Detail: "given up by an operator"}})
-		return true
+		return named[c.Txn]
 	})
+	t.sweep()
+	f.judge(t, r.Verdicts)
 	t.Recorded, t.Identity = r.Version, r.Identity
 	f.moved(t, "barrier")
+}
+
+func txnSet(ids []TxnID) map[TxnID]bool {
+	out := make(map[TxnID]bool, len(ids))
+	for _, id := range ids {
+		out[id] = true
+	}
+	return out
 }
 
 // next1 reports whether the found versions and then v come right after the
@@ -198,20 +208,19 @@ func (s *State) next1(t *Table, v Version, found []FoundVersion) bool {
 	return v == t.Recorded+1+Version(len(found)) && s.follows(t, found)
 }
 
-// covered reports whether each pending change above a marker has a verdict or is found.
-func (t *Table) covered(found []FoundVersion, verdicts []Verdict, above ChangeNumber) bool {
+// covered reports whether each pending change above a marker has a verdict, or is
+// settled by the record anyway.
+func (s *State) covered(t *Table, settled []TxnID, verdicts []Verdict, above ChangeNumber) bool {
+	if s.weak.has(weakVerdictsStay) {
+		return true
+	}
 	has := make(map[ChangeNumber]bool, len(verdicts))
 	for _, v := range verdicts {
 		has[v.Change] = true
 	}
-	below := map[TxnID]bool{}
-	for _, v := range found {
-		for _, txn := range v.Txns {
-			below[txn] = true
-		}
-	}
+	done := txnSet(settled)
 	for _, c := range t.Pending {
-		if c.Number > above && !has[c.Number] && !below[c.Txn] {
+		if c.Number > above && !has[c.Number] && !done[c.Txn] {
 			return false
 		}
 	}
@@ -236,44 +245,17 @@ func (f *fold) judge(t *Table, verdicts []Verdict) {
 		}
 		return ok
 	})
-}
-
-func (f *fold) giveUp(t *Table, c *Change, why Conflict) {
-	f.mark(t, c, PartOutcome{Change: c.Number, Status: StatusDiverged, Version: NoVersion, Conflict: why})
-	t.Diverged = append(t.Diverged, c)
-	tables := []TableID{t.Table}
-	if c.Round != nil {
-		tables = f.roundTables(c.Round)
-	} else {
-		for _, p := range f.outcomes[c.Txn].Commit.Parts {
-			tables = append(tables, p.Table)
-		}
-	}
-	ice := Freeze{Cause: CauseDiverged, Origin: t.Table, Txn: c.Txn, Detail: why.Rule.String() + " " + why.Path}
-	if c.Round != nil {
-		ice.Round = c.Round.ID
-	}
-	f.freeze(tables, ice)
-}
-
-// freeze refuses commits on tables; what is frozen for a graver reason stays so.
-func (f *fold) freeze(tables []TableID, ice Freeze) {
-	for _, id := range tables {
-		if t := f.tables[id]; t.Frozen == nil || t.Frozen.Cause == CauseStalled {
-			own := ice
-			t.Frozen = &own
-		}
-	}
+	t.sweep()
 }
 
 // ranged takes over what a cleaned log does not show version by version (R22 b).
 func (f *fold) ranged(r *Range) {
 	t := f.live(r.Table)
-	if t == nil || r.From != t.Recorded+1 || r.To < r.From || r.Marker < t.Marker || !t.covered(nil, r.Verdicts, r.Marker) {
+	if t == nil || r.From != t.Recorded+1 || r.To < r.From || r.Marker < t.Marker || !f.covered(t, nil, r.Verdicts, r.Marker) {
 		return
 	}
 	t.Pending = slices.DeleteFunc(t.Pending, func(c *Change) bool {
-		if c.Number > r.Marker {
+		if c.Number > r.Marker || f.weak.has(weakRangeUndelivered) {
 			return false
 		}
 		f.mark(t, c, PartOutcome{Change: c.Number, Status: StatusDelivered, Version: r.To})
@@ -288,81 +270,7 @@ func (f *fold) ranged(r *Range) {
 
 // moved makes the snapshot that a record on a table outside an open round makes (R18).
 func (f *fold) moved(t *Table, kind string) {
-	if f.busy[t.Table] == nil {
+	if f.busy[t.Table] == nil && !f.weak.has(weakForeignUnshown) {
 		f.snapshot(kind, nil, []SnapshotTable{{t.Table, t.Recorded}}, nil)
-	}
-}
-
-// replaced freezes a table whose place holds another one, unless it has moved meanwhile (R22 c).
-func (f *fold) replaced(r *Replaced) {
-	t := f.live(r.Table)
-	if t == nil || r.Recorded != t.Recorded || t.Frozen != nil && t.Frozen.Cause == CauseReplaced {
-		return
-	}
-	t.Frozen = nil // graver than what stood there
-	f.freezeWithRound(t, Freeze{Cause: CauseReplaced, Origin: t.Table, Detail: r.Detail})
-}
-
-func (f *fold) frozen(r *Frozen) {
-	ice := Freeze{Cause: r.Cause, Origin: r.Table, Round: r.Round, Txn: r.Txn, Detail: r.Detail}
-	if r.Round == (RoundID{}) && r.Table != "" {
-		if t := f.live(r.Table); t != nil {
-			f.freezeWithRound(t, ice)
-		}
-		return
-	}
-	if round, ok := f.Round(r.Round); ok {
-		f.freeze(f.roundTables(round), ice)
-	}
-}
-
-func (f *fold) freezeWithRound(t *Table, ice Freeze) {
-	tables := []TableID{t.Table}
-	if r := f.busy[t.Table]; r != nil {
-		ice.Round = r.ID
-		tables = append(tables, f.roundTables(r)...)
-	}
-	f.freeze(tables, ice)
-}
-
-// thawed is the operator's word (R12). What was given up on the table stays so;
-// on a replaced table everything pending is given up, and the table stays closed.
-func (f *fold) thawed(r *Thawed) {
-	t := f.live(r.Table)
-	if t == nil || t.Frozen == nil || t.Frozen.Origin != t.Table {
-		return
-	}
-	keep := t.Frozen.Cause == CauseReplaced
-	if keep {
-		t.Pending = slices.DeleteFunc(t.Pending, func(c *Change) bool {
-			f.mark(t, c, PartOutcome{Change: c.Number, Status: StatusNotApplied, Version: NoVersion,
-				Conflict: Conflict{Rule: RuleTableReplaced}})
-			return true
-		})
-	}
-	for _, o := range f.tables {
-		if o.Frozen == nil || o.Frozen.Origin != t.Table {
-			continue
-		}
-		for _, c := range o.Diverged {
-			f.settle(o, c)
-		}
-		o.Diverged = nil
-		if !keep || o != t {
-			o.Frozen = nil
-		}
-	}
-	if keep {
-		t.Frozen.Resolved = true
-	}
-}
-
-// settle turns "diverged" into "not applied".
-func (f *fold) settle(t *Table, c *Change) {
-	o := f.outcomes[c.Txn]
-	for i := range o.Parts {
-		if o.Commit.Parts[i].Table == t.Table && o.Parts[i].Status == StatusDiverged {
-			o.Parts[i].Status = StatusNotApplied
-		}
 	}
 }

@@ -124,8 +124,8 @@ func (f *fold) committed(c *Committed) {
 		t := f.tables[p.Table]
 		o.Parts[i] = PartOutcome{Change: t.Next, Version: NoVersion}
 		past := &Past{Version: NoVersion, Change: t.Next, Txn: c.Txn, Facts: p.Facts, FactsRef: p.FactsRef}
-		t.Pending = append(t.Pending, &Change{Number: t.Next, Txn: c.Txn, Part: p, past: past})
-		t.remember(past)
+		t.Pending = append(t.Pending, &Change{Number: t.Next, Txn: c.Txn, Part: p, place: i, past: past})
+		f.remember(t, past)
 		t.Next++
 	}
 	if len(c.Parts) > 0 {
@@ -140,14 +140,18 @@ func (f *fold) aborted(a *Aborted) {
 }
 
 func (f *fold) registered(r *Registered, created bool) {
-	if _, ok := f.tables[r.Table]; ok || f.byURI[r.URI] != "" || f.byName[r.Name] != "" {
+	taken := f.byURI[r.URI] != "" && !f.weak.has(weakOneURITwice)
+	if _, ok := f.tables[r.Table]; ok || taken || f.byName[r.Name] != "" {
 		return
+	}
+	next := r.Marker + 1 // one above the marker that the log holds (R2, A20)
+	if f.weak.has(weakNumbersRestart) {
+		next = 1
 	}
 	f.tables[r.Table] = &Table{
 		Registered: *r, Created: created,
 		Recorded: r.Version, Identity: r.Identity, Marker: r.Marker,
-		Next:  r.Marker + 1, // one above the marker that the log holds (R2, A20)
-		Shown: r.Version, PastFloor: r.Version,
+		Next: next, Shown: r.Version, PastFloor: r.Version,
 	}
 	f.byName[r.Name], f.byURI[r.URI] = r.Table, r.Table
 	kind := "register"
@@ -159,7 +163,7 @@ func (f *fold) registered(r *Registered, created bool) {
 
 func (f *fold) released(r *Released) {
 	t := f.live(r.Table)
-	if t == nil || len(t.Pending) > 0 || f.busy[r.Table] != nil {
+	if t == nil || f.engaged(t) {
 		return
 	}
 	t.Released, t.Past, t.pastBytes = true, nil, 0
@@ -168,10 +172,18 @@ func (f *fold) released(r *Released) {
 	f.snapshot("release", nil, nil, []TableID{r.Table})
 }
 
+// engaged reports whether a decided transaction is not settled on the table yet.
+func (s *State) engaged(t *Table) bool {
+	if len(t.Pending) > 0 || len(t.Diverged) > 0 || s.busy[t.Table] != nil {
+		return true
+	}
+	return slices.ContainsFunc(s.waiting, func(c *component) bool { return c.tables[t.Table] })
+}
+
 // floorRaised forgets settled outcomes that were decided below the floor (R6),
 // and the snapshots of that time, which the manifests still hold.
 func (f *fold) floorRaised(r *FloorRaised) {
-	if r.Floor <= f.floor {
+	if r.Floor <= f.floor || r.Floor > f.next {
 		return
 	}
 	f.floor = r.Floor
@@ -214,27 +226,21 @@ func (f *fold) snapshot(kind string, txns []TxnID, tables []SnapshotTable, remov
 
 // remember appends to a table's history. Past the bound it forgets the oldest
 // recorded quarter, so that forgetting is rare (R14).
-func (t *Table) remember(p *Past) {
+func (s *State) remember(t *Table, p *Past) {
 	t.Past = append(t.Past, p)
 	t.pastBytes += p.cost()
-	if t.pastBytes <= historyBytes {
+	if t.pastBytes <= s.historyBytes {
 		return
 	}
 	drop := 0
-	for t.pastBytes > historyBytes/4*3 && drop < len(t.Past)-1 && t.Past[drop].Version != NoVersion {
+	for t.pastBytes > s.historyBytes/4*3 && drop < len(t.Past)-1 && t.Past[drop].Version != NoVersion {
 		t.PastFloor = max(t.PastFloor, t.Past[drop].Version)
 		t.pastBytes -= t.Past[drop].cost()
 		drop++
 	}
-	t.Past = slices.Clone(t.Past[drop:])
+	if drop > 0 {
+		t.Past = slices.Clone(t.Past[drop:])
+	}
 }
 
 func (p *Past) cost() int { return len(p.Facts) + len(p.FactsRef.Name) + 64 }
-
-// forget takes a change that was given up out of the history: no version holds it.
-func (t *Table) forget(p *Past) {
-	if i := slices.Index(t.Past, p); i >= 0 {
-		t.pastBytes -= p.cost()
-		t.Past = slices.Delete(t.Past, i, i+1)
-	}
-}

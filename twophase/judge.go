@@ -46,40 +46,33 @@ const (
 )
 
 // Judge says what a version is, for a table with the given pending changes of
-// its open round (none without one), of which below have been found in lower
-// versions already (R3). A different grouping is no contradiction (A13).
+// its open round in order (none without one), of which below have been found in
+// lower versions already (R3). A different grouping is no contradiction (A13),
+// another order is: the marker speaks for all changes below it.
 func Judge(catalog, incarnation string, changes []*Change, below []FoundVersion, v *Seen) (Finding, string) {
-	if v.Catalog != catalog {
+	return judge(catalog, incarnation, changes[min(countTxns(below), len(changes)):], v)
+}
+
+// judge is Judge for the changes that are in no lower version.
+func judge(catalog, incarnation string, rest []*Change, v *Seen) (Finding, string) {
+	switch {
+	case v.Catalog != catalog:
 		return FoundForeign, ""
-	}
-	if v.Incarnation != incarnation {
+	case v.Incarnation != incarnation:
 		return FoundUnfit, fmt.Sprintf("version %d is of incarnation %s", v.Version, v.Incarnation)
-	}
-	if len(v.Txns) == 0 && len(v.NotApplied) > 0 {
+	case len(v.Txns) == 0 && len(v.NotApplied) > 0:
 		return FoundBarrier, ""
-	}
-	if len(v.Txns) == 0 {
+	case len(v.Txns) == 0:
 		return FoundUnfit, fmt.Sprintf("version %d names no transaction", v.Version)
 	}
-	open := make(map[TxnID]*Change, len(changes))
-	for _, c := range changes {
-		open[c.Txn] = c
-	}
-	for _, f := range below {
-		for _, id := range f.Txns {
-			delete(open, id)
-		}
-	}
-	for _, td := range v.Txns {
-		c := open[td.Txn]
+	for i, td := range v.Txns {
 		switch {
-		case c == nil:
-			return FoundUnfit, fmt.Sprintf("version %d holds transaction %s, which is not pending here", v.Version, td.Txn)
-		case c.Part.Digest() != td.Digest:
+		case i >= len(rest) || rest[i].Txn != td.Txn:
+			return FoundUnfit, fmt.Sprintf("version %d holds transaction %s, which is not the next that is pending here", v.Version, td.Txn)
+		case rest[i].Part.Digest() != td.Digest:
 			return FoundUnfit, fmt.Sprintf("version %d holds transaction %s with digest %.8s, decided was %.8s",
-				v.Version, td.Txn, td.Digest, c.Part.Digest())
+				v.Version, td.Txn, td.Digest, rest[i].Part.Digest())
 		}
-		delete(open, td.Txn)
 	}
 	return FoundOurs, ""
 }

@@ -12,9 +12,8 @@ type TablePlan struct {
 // Plan says what an open round still has to publish, per table, by id. A round
 // whose plan has no change left and is not Held wants its publication record.
 func (s *State) Plan(r *Round) []TablePlan {
-	ids := s.roundTables(r)
-	out := make([]TablePlan, 0, len(ids))
-	for _, id := range ids {
+	out := make([]TablePlan, 0, len(r.tables))
+	for _, id := range r.tables {
 		t := s.tables[id]
 		p := TablePlan{Table: t}
 		for _, c := range t.Pending {
@@ -38,6 +37,10 @@ func (s *State) Held(r *Round) bool { return s.held(r) }
 // (R19). The answer depends on the arguments alone, which every publisher of the
 // round has alike; R17 is why the caps are the round's.
 func Share(changes []*Change, caps Caps, oneTxnPerVersion bool) int {
+	return share(changes, caps, oneTxnPerVersion, 0)
+}
+
+func share(changes []*Change, caps Caps, oneTxnPerVersion bool, weak weakness) int {
 	if len(changes) == 0 {
 		return 0
 	}
@@ -54,7 +57,7 @@ func Share(changes []*Change, caps Caps, oneTxnPerVersion bool) int {
 		case i == 0:
 		case !sh.Appends || sh.DataChange != first.DataChange,
 			bytes > caps.MaxVersionBytes, uint64(i) >= uint64(caps.MaxVersionTxns),
-			anyIn(apps, sh.Apps):
+			anyIn(apps, sh.Apps) && !weak.has(weakSharesApps):
 			return i
 		}
 		for _, a := range sh.Apps {

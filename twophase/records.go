@@ -134,6 +134,9 @@ type Barrier struct {
 	Identity   Hash
 	Found      []FoundVersion
 	NotApplied []TxnID
+	// Verdicts, one for each other pending change: some cannot stand without what
+	// was given up.
+	Verdicts []Verdict
 }
 
 // Range takes over what a cleaned log no longer shows version by version (R22).

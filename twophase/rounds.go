@@ -6,38 +6,73 @@ import (
 )
 
 // join puts a decided transaction into the components that wait (R2): it merges
-// all unsealed ones that share a written table with it.
+// all unsealed ones that share a written table with it. One that has grown large
+// is sealed, so that later transactions gather behind it.
 func (f *fold) join(c *Committed) {
-	merged := &component{txns: []TxnID{c.Txn}, tables: map[TableID]bool{}}
+	into := f.merge(f.touching(c))
+	into.txns = append(into.txns, c.Txn)
+	into.parts += len(c.Parts)
 	for i := range c.Parts {
-		merged.tables[c.Parts[i].Table] = true
+		id := c.Parts[i].Table
+		into.tables[id] = true
+		f.joining[id] = into
 	}
-	place := -1
-	rest := f.waiting[:0:0]
-	for _, w := range f.waiting {
-		if w.sealed || !w.touches(merged.tables) {
-			rest = append(rest, w)
-			continue
+	if into.parts >= f.roundParts {
+		f.seal(into)
+	}
+}
+
+// touching are the unsealed components that hold a table of the transaction, in
+// the order in which they wait.
+func (f *fold) touching(c *Committed) []*component {
+	var out []*component
+	for i := range c.Parts {
+		if w := f.joining[c.Parts[i].Table]; w != nil && !slices.Contains(out, w) {
+			out = append(out, w)
 		}
-		if place < 0 {
-			place = len(rest)
-			rest = append(rest, merged)
-		}
-		merged.txns = append(merged.txns, w.txns...)
+	}
+	if len(out) > 1 {
+		slices.SortFunc(out, func(a, b *component) int {
+			return cmp.Compare(slices.Index(f.waiting, a), slices.Index(f.waiting, b))
+		})
+	}
+	return out
+}
+
+// merge makes one component of several; it takes the first one's place.
+func (f *fold) merge(touching []*component) *component {
+	if len(touching) == 0 {
+		into := &component{tables: map[TableID]bool{}}
+		f.waiting = append(f.waiting, into)
+		return into
+	}
+	into, rest := touching[0], touching[1:]
+	for _, w := range rest {
+		into.txns = append(into.txns, w.txns...)
+		into.parts += w.parts
 		for id := range w.tables {
-			merged.tables[id] = true
+			into.tables[id] = true
+			f.joining[id] = into
 		}
 	}
-	if place < 0 {
-		rest = append(rest, merged)
+	if len(rest) > 0 {
+		slices.SortFunc(into.txns, f.byDecision)
+		f.waiting = slices.DeleteFunc(f.waiting, func(w *component) bool { return slices.Contains(rest, w) })
 	}
-	slices.SortFunc(merged.txns, f.byDecision)
-	f.waiting = rest
+	return into
+}
+
+// seal closes a component to later transactions.
+func (f *fold) seal(c *component) {
+	c.sealed = true
+	for id := range c.tables {
+		delete(f.joining, id)
+	}
 }
 
 func (c *component) touches(tables map[TableID]bool) bool {
-	for id := range c.tables {
-		if tables[id] {
+	for id := range tables {
+		if c.tables[id] {
 			return true
 		}
 	}
@@ -53,11 +88,16 @@ func (s *State) byDecision(a, b TxnID) int {
 // over (R2): a component becomes a round when none of its tables is in an open
 // round or in a component that waits in front of it (A15).
 func (f *fold) turnRounds() {
+	if len(f.waiting) == 0 {
+		return
+	}
+	f.sealedFirst()
 	front := map[TableID]bool{}
-	waiting := f.waiting[:0:0]
+	waiting := f.waiting[:0]
 	index := uint32(0)
 	for _, c := range f.waiting {
 		if f.mayOpen(c, front) {
+			f.seal(c)
 			f.open(c, RoundID{Opened: f.entry.Position, Index: index})
 			index++
 			continue
@@ -67,12 +107,19 @@ func (f *fold) turnRounds() {
 		}
 		waiting = append(waiting, c)
 	}
-	for _, c := range waiting {
-		if c.touches(f.closed) {
-			c.sealed = true
+	clear(f.waiting[len(waiting):])
+	f.waiting = waiting
+	for _, c := range f.waiting {
+		if !c.sealed && c.touches(f.closed) {
+			f.seal(c)
 		}
 	}
-	slices.SortStableFunc(waiting, func(a, b *component) int {
+	f.sealedFirst()
+}
+
+// sealedFirst keeps the order of sealing, and of waiting among the unsealed.
+func (f *fold) sealedFirst() {
+	slices.SortStableFunc(f.waiting, func(a, b *component) int {
 		switch {
 		case a.sealed && !b.sealed:
 			return -1
@@ -81,12 +128,11 @@ func (f *fold) turnRounds() {
 		}
 		return 0
 	})
-	f.waiting = waiting
 }
 
 func (f *fold) mayOpen(c *component, front map[TableID]bool) bool {
 	for id := range c.tables {
-		if f.busy[id] != nil || front[id] {
+		if f.busy[id] != nil || front[id] && !f.weak.has(weakOvertaking) {
 			return false
 		}
 	}
@@ -94,27 +140,28 @@ func (f *fold) mayOpen(c *component, front map[TableID]bool) bool {
 }
 
 func (f *fold) open(c *component, id RoundID) {
-	r := &Round{ID: id, Time: f.entry.Time, Txns: c.txns, Caps: f.caps}
+	r := &Round{ID: id, Time: f.entry.Time, Txns: c.txns, Caps: f.caps, tables: sortedKeys(c.tables)}
 	f.rounds = append(f.rounds, r)
-	members := make(map[TxnID]bool, len(c.txns))
-	for _, txn := range c.txns {
+	f.enter(r)
+	f.chill(r)
+}
+
+// enter binds the round's tables and changes to it.
+func (s *State) enter(r *Round) {
+	members := make(map[TxnID]bool, len(r.Txns))
+	for _, txn := range r.Txns {
 		members[txn] = true
 	}
-	var ice *Freeze
-	for _, id := range sortedKeys(c.tables) {
-		t := f.tables[id]
-		f.busy[id] = r
-		for _, ch := range t.Pending {
-			if members[ch.Txn] {
-				ch.Round = r
+	for _, id := range r.tables {
+		t := s.tables[id]
+		s.busy[id] = r
+		for _, list := range [][]*Change{t.Pending, t.Diverged} {
+			for _, c := range list {
+				if members[c.Txn] {
+					c.Round = r
+				}
 			}
 		}
-		if ice == nil && t.Frozen.blocks() {
-			ice = t.Frozen
-		}
-	}
-	if ice != nil { // a round that opens with a frozen table is frozen with it (R12)
-		f.freeze(f.roundTables(r), *ice)
 	}
 }
 
@@ -127,14 +174,13 @@ func (f *fold) close(r *Round, snapshot SnapshotVersion) {
 			if o.Parts[i].Status == StatusDelivered {
 				o.Parts[i].Status = StatusPublished
 			}
-			// The history keeps what rules still need (R14).
-			o.Commit.Parts[i].Facts = nil
 		}
+		o.Commit = o.Commit.bare() // the history keeps the facts that rules still need (R14)
 	}
 	if f.closed == nil {
 		f.closed = map[TableID]bool{}
 	}
-	for _, id := range f.roundTables(r) {
+	for _, id := range r.tables {
 		delete(f.busy, id)
 		f.closed[id] = true
 		if t := f.tables[id]; t.Frozen != nil && t.Frozen.Cause == CauseStalled {
@@ -142,6 +188,19 @@ func (f *fold) close(r *Round, snapshot SnapshotVersion) {
 		}
 	}
 	f.rounds = slices.DeleteFunc(f.rounds, func(o *Round) bool { return o == r })
+}
+
+// bare is the commit without its facts. A copy: others may hold the record.
+func (c *Committed) bare() *Committed {
+	out := *c
+	out.Parts, out.Reads = slices.Clone(c.Parts), slices.Clone(c.Reads)
+	for i := range out.Parts {
+		out.Parts[i].Facts = nil
+	}
+	for i := range out.Reads {
+		out.Reads[i].Facts = nil
+	}
+	return &out
 }
 
 func sortedKeys[K ~string, V any](m map[K]V) []K {

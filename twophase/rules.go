@@ -18,8 +18,15 @@ type Rules interface {
 	// decided change impossible (R13): by (path, deletion vector), and by nothing
 	// that only isolation would ask for. It needs the commit's own facts alone.
 	Impossible(decided, foreign Facts) *Conflict
-	// ImpossibleAt is the same against a whole state of the table (R22).
-	ImpossibleAt(decided Facts, at Base) *Conflict
+	// ImpossibleAt judges pending changes of one table, in the order of their
+	// numbers, against a whole state of the table (R22). Each is judged on top of
+	// the state and of those before it that are possible. One answer for each.
+	ImpossibleAt(decided []Facts, at Base) []*Conflict
+	// Without says which pending changes of one table, in the order of their
+	// numbers, cannot stand once those marked as lost are given up: they remove what
+	// a lost one adds, or rest on its schema or protocol, or need another one of
+	// which this is so. One answer for each; nil for the lost ones themselves.
+	Without(decided []Facts, lost []bool) []*Conflict
 }
 
 // Base is what the Rules know of a table's state at one version. Only the Rules

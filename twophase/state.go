@@ -4,9 +4,14 @@ import (
 	"slices"
 )
 
-// historyBytes bounds the conflict facts that the fold keeps for one table
-// (R14). It is part of the codec: two builds must forget alike.
-const historyBytes = 1 << 20
+// Bounds that are part of the codec: two builds must forget and cut alike.
+const (
+	// historyBytes bounds the conflict facts that the fold keeps for one table (R14).
+	historyBytes = 1 << 20
+	// roundParts is how many parts a waiting component gathers before it is sealed,
+	// so that the publication of its round fits an entry.
+	roundParts = 8192
+)
 
 // Status says what became of a decided change on its table.
 type Status uint8
@@ -72,6 +77,7 @@ type Change struct {
 	Part   *Part
 	// Round is the open round that the change is in; nil while it waits.
 	Round *Round
+	place int // of the part in its commit record
 	past  *Past
 }
 
@@ -84,6 +90,7 @@ type Past struct {
 	Txn      TxnID
 	Facts    Facts
 	FactsRef ObjectRef
+	gone     bool // given up; swept at the end of the record
 }
 
 // Freeze says why commits on a table are refused (R12).
@@ -97,11 +104,6 @@ type Freeze struct {
 	// Resolved: an operator gave up what was pending on a replaced table. It is
 	// never written again, and holds up no round any more.
 	Resolved bool
-}
-
-// blocks reports whether a round with the frozen table may not close.
-func (f *Freeze) blocks() bool {
-	return f != nil && !f.Resolved && f.Cause != CauseStalled && f.Cause != CauseOperator
 }
 
 // Table is the fold's knowledge of one table.
@@ -136,14 +138,18 @@ type Round struct {
 	Time Time
 	Txns []TxnID
 	Caps Caps
+	// tables that its transactions write, sorted; also those on which every change
+	// was given up.
+	tables []TableID
 }
 
 // component is a set of decided transactions, connected by written tables, that
 // waits to become a round.
 type component struct {
 	sealed bool
-	txns   []TxnID
+	txns   []TxnID // in the order of their decision
 	tables map[TableID]bool
+	parts  int
 }
 
 // SnapshotTable is a table in a snapshot.
@@ -185,15 +191,18 @@ type State struct {
 	byURI    map[string]TableID
 	outcomes map[TxnID]*Outcome
 
-	waiting []*component // in the order of R2: sealed ones first
-	rounds  []*Round     // open, in order of opening
+	waiting []*component           // in the order of R2: sealed ones first
+	joining map[TableID]*component // the unsealed one that holds a table
+	rounds  []*Round               // open, in order of opening
 	busy    map[TableID]*Round
 
 	shown     SnapshotVersion
 	snapshots []*Snapshot
 	tags      map[string]SnapshotVersion
 
-	weak weakness
+	historyBytes int
+	roundParts   int
+	weak         weakness
 }
 
 // NewState is the fold of an empty journal.
@@ -202,7 +211,9 @@ func NewState(catalog, incarnation string) *State {
 		catalog: catalog, incarnation: incarnation,
 		caps: DefaultCaps, codec: CodecVersion,
 		tables: map[TableID]*Table{}, byName: map[string]TableID{}, byURI: map[string]TableID{},
-		outcomes: map[TxnID]*Outcome{}, busy: map[TableID]*Round{}, tags: map[string]SnapshotVersion{},
+		outcomes: map[TxnID]*Outcome{}, tags: map[string]SnapshotVersion{},
+		busy: map[TableID]*Round{}, joining: map[TableID]*component{},
+		historyBytes: historyBytes, roundParts: roundParts,
 	}
 }
 
@@ -282,12 +293,11 @@ func (s *State) Rounds() []*Round { return s.rounds }
 
 // Round returns an open round.
 func (s *State) Round(id RoundID) (*Round, bool) {
-	for _, r := range s.rounds {
-		if r.ID == id {
-			return r, true
-		}
+	i, ok := slices.BinarySearchFunc(s.rounds, id, func(r *Round, id RoundID) int { return r.ID.Compare(id) })
+	if !ok {
+		return nil, false
 	}
-	return nil, false
+	return s.rounds[i], true
 }
 
 // RoundOn returns the open round that writes a table.
@@ -314,18 +324,6 @@ func (s *State) Snapshots() []*Snapshot { return s.snapshots }
 
 // Tags maps names to snapshots.
 func (s *State) Tags() map[string]SnapshotVersion { return s.tags }
-
-// roundTables are the tables that a round writes, sorted.
-func (s *State) roundTables(r *Round) []TableID {
-	var out []TableID
-	for id, on := range s.busy {
-		if on == r {
-			out = append(out, id)
-		}
-	}
-	slices.Sort(out)
-	return out
-}
 
 func compareStrings[T ~string](a, b T) int {
 	switch {

@@ -1553,6 +1553,7 @@ type Barrier struct {
 	Identity      []byte                 `protobuf:"bytes,3,opt,name=identity,proto3" json:"identity,omitempty"`
 	Found         []*FoundVersion        `protobuf:"bytes,4,rep,name=found,proto3" json:"found,omitempty"`
 	NotApplied    [][]byte               `protobuf:"bytes,5,rep,name=not_applied,json=notApplied,proto3" json:"not_applied,omitempty"`
+	Verdicts      []*Verdict             `protobuf:"bytes,6,rep,name=verdicts,proto3" json:"verdicts,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1618,6 +1619,13 @@ func (x *Barrier) GetFound() []*FoundVersion {
 func (x *Barrier) GetNotApplied() [][]byte {
 	if x != nil {
 		return x.NotApplied
+	}
+	return nil
+}
+
+func (x *Barrier) GetVerdicts() []*Verdict {
+	if x != nil {
+		return x.Verdicts
 	}
 	return nil
 }
@@ -3477,14 +3485,15 @@ const file_twophase_recordpb_record_proto_rawDesc = "" +
 	"\x06engine\x18\b \x01(\tR\x06engine\x125\n" +
 	"\x05found\x18\t \x03(\v2\x1f.txcoord.record.v1.FoundVersionR\x05found\x126\n" +
 	"\bverdicts\x18\n" +
-	" \x03(\v2\x1a.txcoord.record.v1.VerdictR\bverdicts\"\xad\x01\n" +
+	" \x03(\v2\x1a.txcoord.record.v1.VerdictR\bverdicts\"\xe5\x01\n" +
 	"\aBarrier\x12\x14\n" +
 	"\x05table\x18\x01 \x01(\tR\x05table\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\x03R\aversion\x12\x1a\n" +
 	"\bidentity\x18\x03 \x01(\fR\bidentity\x125\n" +
 	"\x05found\x18\x04 \x03(\v2\x1f.txcoord.record.v1.FoundVersionR\x05found\x12\x1f\n" +
 	"\vnot_applied\x18\x05 \x03(\fR\n" +
-	"notApplied\"\xce\x01\n" +
+	"notApplied\x126\n" +
+	"\bverdicts\x18\x06 \x03(\v2\x1a.txcoord.record.v1.VerdictR\bverdicts\"\xce\x01\n" +
 	"\x05Range\x12\x14\n" +
 	"\x05table\x18\x01 \x01(\tR\x05table\x12\x12\n" +
 	"\x04from\x18\x02 \x01(\x03R\x04from\x12\x0e\n" +
@@ -3724,37 +3733,38 @@ var file_twophase_recordpb_record_proto_depIdxs = []int32{
 	11, // 34: txcoord.record.v1.Foreign.found:type_name -> txcoord.record.v1.FoundVersion
 	16, // 35: txcoord.record.v1.Foreign.verdicts:type_name -> txcoord.record.v1.Verdict
 	11, // 36: txcoord.record.v1.Barrier.found:type_name -> txcoord.record.v1.FoundVersion
-	16, // 37: txcoord.record.v1.Range.verdicts:type_name -> txcoord.record.v1.Verdict
-	12, // 38: txcoord.record.v1.Frozen.round:type_name -> txcoord.record.v1.RoundID
-	3,  // 39: txcoord.record.v1.Checkpointed.object:type_name -> txcoord.record.v1.ObjectRef
-	32, // 40: txcoord.record.v1.CheckpointIndex.head:type_name -> txcoord.record.v1.CheckpointHead
-	3,  // 41: txcoord.record.v1.CheckpointIndex.segments:type_name -> txcoord.record.v1.ObjectRef
-	27, // 42: txcoord.record.v1.CheckpointHead.caps:type_name -> txcoord.record.v1.SettingChanged
-	33, // 43: txcoord.record.v1.CheckpointHead.waiting:type_name -> txcoord.record.v1.Waiting
-	34, // 44: txcoord.record.v1.CheckpointHead.rounds:type_name -> txcoord.record.v1.Round
-	29, // 45: txcoord.record.v1.CheckpointHead.tags:type_name -> txcoord.record.v1.Tagged
-	28, // 46: txcoord.record.v1.CheckpointHead.checkpoint:type_name -> txcoord.record.v1.Checkpointed
-	12, // 47: txcoord.record.v1.Round.id:type_name -> txcoord.record.v1.RoundID
-	27, // 48: txcoord.record.v1.Round.caps:type_name -> txcoord.record.v1.SettingChanged
-	36, // 49: txcoord.record.v1.Segment.tables:type_name -> txcoord.record.v1.Table
-	39, // 50: txcoord.record.v1.Segment.outcomes:type_name -> txcoord.record.v1.Outcome
-	41, // 51: txcoord.record.v1.Segment.snapshots:type_name -> txcoord.record.v1.Snapshot
-	21, // 52: txcoord.record.v1.Table.registered:type_name -> txcoord.record.v1.Registered
-	37, // 53: txcoord.record.v1.Table.pending:type_name -> txcoord.record.v1.Change
-	38, // 54: txcoord.record.v1.Table.history:type_name -> txcoord.record.v1.History
-	24, // 55: txcoord.record.v1.Table.frozen:type_name -> txcoord.record.v1.Frozen
-	37, // 56: txcoord.record.v1.Table.diverged:type_name -> txcoord.record.v1.Change
-	3,  // 57: txcoord.record.v1.History.facts_ref:type_name -> txcoord.record.v1.ObjectRef
-	9,  // 58: txcoord.record.v1.Outcome.commit:type_name -> txcoord.record.v1.Committed
-	10, // 59: txcoord.record.v1.Outcome.abort:type_name -> txcoord.record.v1.Aborted
-	40, // 60: txcoord.record.v1.Outcome.parts:type_name -> txcoord.record.v1.PartOutcome
-	15, // 61: txcoord.record.v1.PartOutcome.conflict:type_name -> txcoord.record.v1.Conflict
-	42, // 62: txcoord.record.v1.Snapshot.tables:type_name -> txcoord.record.v1.SnapshotTable
-	63, // [63:63] is the sub-list for method output_type
-	63, // [63:63] is the sub-list for method input_type
-	63, // [63:63] is the sub-list for extension type_name
-	63, // [63:63] is the sub-list for extension extendee
-	0,  // [0:63] is the sub-list for field type_name
+	16, // 37: txcoord.record.v1.Barrier.verdicts:type_name -> txcoord.record.v1.Verdict
+	16, // 38: txcoord.record.v1.Range.verdicts:type_name -> txcoord.record.v1.Verdict
+	12, // 39: txcoord.record.v1.Frozen.round:type_name -> txcoord.record.v1.RoundID
+	3,  // 40: txcoord.record.v1.Checkpointed.object:type_name -> txcoord.record.v1.ObjectRef
+	32, // 41: txcoord.record.v1.CheckpointIndex.head:type_name -> txcoord.record.v1.CheckpointHead
+	3,  // 42: txcoord.record.v1.CheckpointIndex.segments:type_name -> txcoord.record.v1.ObjectRef
+	27, // 43: txcoord.record.v1.CheckpointHead.caps:type_name -> txcoord.record.v1.SettingChanged
+	33, // 44: txcoord.record.v1.CheckpointHead.waiting:type_name -> txcoord.record.v1.Waiting
+	34, // 45: txcoord.record.v1.CheckpointHead.rounds:type_name -> txcoord.record.v1.Round
+	29, // 46: txcoord.record.v1.CheckpointHead.tags:type_name -> txcoord.record.v1.Tagged
+	28, // 47: txcoord.record.v1.CheckpointHead.checkpoint:type_name -> txcoord.record.v1.Checkpointed
+	12, // 48: txcoord.record.v1.Round.id:type_name -> txcoord.record.v1.RoundID
+	27, // 49: txcoord.record.v1.Round.caps:type_name -> txcoord.record.v1.SettingChanged
+	36, // 50: txcoord.record.v1.Segment.tables:type_name -> txcoord.record.v1.Table
+	39, // 51: txcoord.record.v1.Segment.outcomes:type_name -> txcoord.record.v1.Outcome
+	41, // 52: txcoord.record.v1.Segment.snapshots:type_name -> txcoord.record.v1.Snapshot
+	21, // 53: txcoord.record.v1.Table.registered:type_name -> txcoord.record.v1.Registered
+	37, // 54: txcoord.record.v1.Table.pending:type_name -> txcoord.record.v1.Change
+	38, // 55: txcoord.record.v1.Table.history:type_name -> txcoord.record.v1.History
+	24, // 56: txcoord.record.v1.Table.frozen:type_name -> txcoord.record.v1.Frozen
+	37, // 57: txcoord.record.v1.Table.diverged:type_name -> txcoord.record.v1.Change
+	3,  // 58: txcoord.record.v1.History.facts_ref:type_name -> txcoord.record.v1.ObjectRef
+	9,  // 59: txcoord.record.v1.Outcome.commit:type_name -> txcoord.record.v1.Committed
+	10, // 60: txcoord.record.v1.Outcome.abort:type_name -> txcoord.record.v1.Aborted
+	40, // 61: txcoord.record.v1.Outcome.parts:type_name -> txcoord.record.v1.PartOutcome
+	15, // 62: txcoord.record.v1.PartOutcome.conflict:type_name -> txcoord.record.v1.Conflict
+	42, // 63: txcoord.record.v1.Snapshot.tables:type_name -> txcoord.record.v1.SnapshotTable
+	64, // [64:64] is the sub-list for method output_type
+	64, // [64:64] is the sub-list for method input_type
+	64, // [64:64] is the sub-list for extension type_name
+	64, // [64:64] is the sub-list for extension extendee
+	0,  // [0:64] is the sub-list for field type_name
 }
 
 func init() { file_twophase_recordpb_record_proto_init() }

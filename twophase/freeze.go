@@ -1,0 +1,161 @@
+package twophase
+
+import "strings"
+
+// A freeze refuses commits (R12). Each frozen table names the table at which it
+// began, its origin; an operator thaws that one.
+
+// grave orders causes: what is frozen for a graver one stays so.
+func (c Cause) grave() int {
+	switch c {
+	case CauseStalled:
+		return 1
+	case CauseOperator:
+		return 2
+	case CauseDiverged:
+		return 3
+	case CauseContradiction:
+		return 4
+	case CauseReplaced:
+		return 5
+	}
+	return 0
+}
+
+// blocks reports whether a round with the frozen table may not close.
+func (f *Freeze) blocks() bool {
+	return f != nil && !f.Resolved && f.Cause.grave() >= CauseDiverged.grave()
+}
+
+// freeze refuses commits on tables. A table's own cause goes before one of equal
+// weight that it shares with its round.
+func (f *fold) freeze(tables []TableID, ice Freeze) {
+	for _, id := range tables {
+		t := f.tables[id]
+		if have := t.Frozen; have != nil && ice.Cause.grave() <= have.Cause.grave() &&
+			(ice.Cause.grave() < have.Cause.grave() || have.Origin == id || ice.Origin != id) {
+			continue
+		}
+		own := ice
+		t.Frozen = &own
+	}
+}
+
+// chill freezes a round with the first of its tables that is frozen (R12).
+func (f *fold) chill(r *Round) {
+	for _, id := range r.tables {
+		if ice := f.tables[id].Frozen; ice.blocks() {
+			f.freeze(r.tables, *ice)
+			return
+		}
+	}
+}
+
+// giveUp notes that a version in the log made a change impossible (R13), and
+// freezes its round, or its transaction's tables while it is in none (R12).
+func (f *fold) giveUp(t *Table, c *Change, why Conflict) {
+	f.mark(t, c, PartOutcome{Change: c.Number, Status: StatusDiverged, Version: NoVersion, Conflict: why})
+	t.Diverged = append(t.Diverged, c)
+	f.freezeFor(t, c, why)
+}
+
+func (f *fold) freezeFor(t *Table, c *Change, why Conflict) {
+	ice := Freeze{Cause: CauseDiverged, Origin: t.Table, Txn: c.Txn, Detail: strings.TrimSpace(why.Rule.String() + " " + why.Path)}
+	if r := f.busy[t.Table]; r != nil && c.Round == r {
+		ice.Round = r.ID
+		f.freeze(r.tables, ice)
+		return
+	}
+	var tables []TableID
+	for i := range f.outcomes[c.Txn].Commit.Parts {
+		tables = append(tables, f.outcomes[c.Txn].Commit.Parts[i].Table)
+	}
+	f.freeze(tables, ice)
+}
+
+// replaced freezes a table whose place holds another one, unless it has moved meanwhile (R22 c).
+func (f *fold) replaced(r *Replaced) {
+	t := f.live(r.Table)
+	if t == nil || r.Recorded != t.Recorded || t.isReplaced() {
+		return
+	}
+	f.freezeWithRound(t, Freeze{Cause: CauseReplaced, Origin: t.Table, Detail: r.Detail})
+}
+
+func (t *Table) isReplaced() bool {
+	return t.Frozen != nil && t.Frozen.Cause == CauseReplaced && t.Frozen.Origin == t.Table
+}
+
+func (f *fold) frozen(r *Frozen) {
+	ice := Freeze{Cause: r.Cause, Origin: r.Table, Round: r.Round, Txn: r.Txn, Detail: r.Detail}
+	if r.Round == (RoundID{}) {
+		if t := f.live(r.Table); t != nil {
+			f.freezeWithRound(t, ice)
+		}
+		return
+	}
+	if round, ok := f.Round(r.Round); ok {
+		if ice.Origin == "" {
+			ice.Origin = round.tables[0]
+		}
+		f.freeze(round.tables, ice)
+	}
+}
+
+func (f *fold) freezeWithRound(t *Table, ice Freeze) {
+	tables := []TableID{t.Table}
+	if r := f.busy[t.Table]; r != nil {
+		ice.Round = r.ID
+		tables = r.tables
+	}
+	f.freeze(tables, ice)
+}
+
+// thawed is the operator's word (R12). What was given up on the table stays so;
+// on a replaced table everything pending is given up, and the table stays closed.
+// Other tables that froze with it are free again, unless a change of their own, or
+// of their round, waits for an operator as well.
+func (f *fold) thawed(r *Thawed) {
+	t := f.live(r.Table)
+	if t == nil || t.Frozen == nil || t.Frozen.Origin != t.Table {
+		return
+	}
+	for _, c := range t.Diverged {
+		f.outcomes[c.Txn].Parts[c.place].Status = StatusNotApplied
+	}
+	t.Diverged = nil
+	replaced := t.isReplaced()
+	if replaced {
+		f.abandon(t)
+	}
+	for _, id := range sortedKeys(f.tables) {
+		if o := f.tables[id]; o.Frozen != nil && o.Frozen.Origin == t.Table && (o != t || !replaced) {
+			o.Frozen = nil
+		}
+	}
+	f.refreeze()
+}
+
+// abandon gives up what is pending on a replaced table (R4, last sentence). It is
+// never written again, and holds up no round any more.
+func (f *fold) abandon(t *Table) {
+	for _, c := range t.Pending {
+		f.mark(t, c, PartOutcome{Change: c.Number, Status: StatusNotApplied, Version: NoVersion,
+			Conflict: Conflict{Rule: RuleTableReplaced}})
+	}
+	t.Pending = nil
+	t.sweep()
+	t.Frozen.Resolved = true
+}
+
+// refreeze freezes again what an operator has not settled yet.
+func (f *fold) refreeze() {
+	for _, id := range sortedKeys(f.tables) {
+		for _, c := range f.tables[id].Diverged {
+			f.freezeFor(f.tables[id], c, f.outcomes[c.Txn].Parts[c.place].Conflict)
+		}
+	}
+	for _, r := range f.rounds {
+		f.chill(r)
+	}
+}

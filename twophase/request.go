@@ -1,0 +1,132 @@
+package twophase
+
+import "fmt"
+
+// Request is something that wants to be in the journal. One of the fields is set.
+type Request struct {
+	// Commit asks to decide a transaction.
+	Commit *CommitRequest
+	// Abort asks to end one: by its client, by expiry, by resolve (R5, R16).
+	Abort *Aborted
+	// Record is a finding about a log, or an administrator's record. Verdicts in a
+	// Foreign or Range are filled in by Decide, against the state they are valid at (R4).
+	Record Record
+	// Base is the table's state at a Range's end.
+	Base Base
+}
+
+// CommitRequest asks to decide a transaction.
+type CommitRequest struct {
+	// Record is what will stand in the journal. Facts of each part are set, even
+	// where FactsRef is: then the record carries the name alone.
+	Record *Committed
+	// Name gives the decoded path behind a hash in the facts, for messages; may be nil.
+	Name func(table TableID, conflict *Conflict)
+	// Older are the facts of versions between a part's read point and what the
+	// fold still holds, rebuilt from the table's log (R14).
+	Older map[TableID]Older
+	// Walked are the versions of ours above the recorded one, up to a part's read
+	// point, as a look-up found them: the transactions in them were read (R14).
+	Walked map[TableID][]FoundVersion
+}
+
+// Older are facts that the fold has forgotten: of every version after From, up to
+// To. They count while To is not below the table's PastFloor. For a part without a
+// read set the difference between the states at From and To may stand for them (R22).
+type Older struct {
+	From, To Version
+	Facts    []Facts
+}
+
+// Refused answers a request without a record: not final, or a request that can
+// never be right (R5).
+type Refused struct {
+	Reason Reason
+	Table  TableID
+	Txn    TxnID
+	Detail string
+	// Refs are objects with facts that must be fetched first (ReasonNeedFacts).
+	Refs []ObjectRef
+}
+
+func (r *Refused) Error() string {
+	msg := r.Reason.String()
+	if r.Table != "" {
+		msg += ": table " + string(r.Table)
+	}
+	if !r.Txn.IsZero() {
+		msg += ": transaction " + r.Txn.String()
+	}
+	if r.Detail != "" {
+		msg += ": " + r.Detail
+	}
+	return msg
+}
+
+// Reason says why a request got no record.
+type Reason uint8
+
+// The reasons of a refusal.
+const (
+	ReasonUnknownTable      Reason = iota + 1
+	ReasonFrozen                   // a table is frozen (R12)
+	ReasonOtherDigests             // the id is committed with other digests (R8)
+	ReasonDecided                  // the id is decided: look at the fold
+	ReasonExpiredOutcome           // the token is below the floor (R6)
+	ReasonAheadOfJournal           // the token is above the head: another history, or a lagging replica (R6)
+	ReasonEarlierAttempt           // an attempt below is undecided, forgotten or committed (R6)
+	ReasonReadPointAhead           // the log has to be walked up to the read point first (R14)
+	ReasonReadPointTooOld          // newer facts were forgotten (R14)
+	ReasonNeedFacts                // facts are in objects that must be fetched
+	ReasonNeedView                 // the driver has no view of the table yet
+	ReasonStale                    // a finding that the fold would ignore
+	ReasonPendingChanges           // release while changes are pending
+	ReasonAlreadyRegistered        // table id, name or URI are taken
+	ReasonTooLarge                 // the request alone does not fit an entry
+	ReasonNothingWritten           // a commit that names no part and no read
+)
+
+var reasonNames = [...]string{"", "unknown table", "table is frozen", "decided with other digests", "already decided",
+	"outcome expired", "token is ahead of the journal", "an earlier attempt is not aborted", "read point is ahead of the journal",
+	"read point is too old to be checked", "facts must be fetched", "table view is not loaded", "finding is stale",
+	"changes are pending", "already registered", "request is too large for an entry", "nothing to commit"}
+
+func (r Reason) String() string {
+	if int(r) < len(reasonNames) {
+		return reasonNames[r]
+	}
+	return fmt.Sprintf("reason(%d)", uint8(r))
+}
+
+// Answer says what Decide did with a request.
+type Answer struct {
+	// Recorded: a record about it is in the entry. What it means is known only when
+	// the entry is folded: look at the state then (R5).
+	Recorded bool
+	// Deferred: ask again with the next entry.
+	Deferred bool
+	// Refused, otherwise.
+	Refused *Refused
+}
+
+// Decision is the content of the next entry and an answer per request.
+type Decision struct {
+	// At is the position at which the decision is valid, and at no other (R15).
+	At      Position
+	Records []Record
+	Answers []Answer
+}
+
+// DecideInput is what Decide may look at besides the state.
+type DecideInput struct {
+	Rules Rules
+	// Views, one per table that a commit request writes.
+	Views map[TableID]View
+	// Fetched facts by the hash of their object (R8).
+	Fetched map[Hash]Facts
+	// MaxBytes bounds the entry; what does not fit is deferred in order (C1). The
+	// first request is never deferred for its size.
+	MaxBytes int
+	// Limit is what the store can take at all.
+	Limit int
+}
