@@ -199,7 +199,20 @@ func (j *Journal) Next(ctx context.Context) (twophase.Position, error) {
 // effects until the position is seen filled, through errors of the store, for as
 // long as ctx lives: when ctx ends the outcome is unknown. ErrBehind if the journal
 // went on past the position, ErrTooLarge if the store cannot take the entry at all.
-func (j *Journal) Append(ctx context.Context, pos twophase.Position, entry []byte) ([]byte, error) {
+//
+// The writes in with are durable before the entry, or together with it; also where
+// the position is lost.
+func (j *Journal) Append(ctx context.Context, pos twophase.Position, entry []byte, with ...Write) ([]byte, error) {
+	batcher, ok := j.store.(Batcher)
+	if !ok && len(with) > 0 {
+		if err := j.putAll(ctx, with); err != nil {
+			return nil, err
+		}
+		with = nil
+	}
+	if len(with) == 0 {
+		batcher = nil
+	}
 	a := twophase.NewAppend(pos, entry)
 	wait := j.retry
 	for {
@@ -208,7 +221,7 @@ func (j *Journal) Append(ctx context.Context, pos twophase.Position, entry []byt
 		var err error
 		switch effect {
 		case twophase.AppendPut:
-			result, err = j.put(ctx, pos, entry)
+			result, err = j.put(ctx, pos, entry, batcher, with)
 		case twophase.AppendGet:
 			result, err = j.get(ctx, pos)
 		default:
@@ -244,7 +257,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 
 // put tries the conditional write of the ring. An error means that nothing was sent,
 // or certainly nothing was written.
-func (j *Journal) put(ctx context.Context, pos twophase.Position, entry []byte) (twophase.AppendResult, error) {
+func (j *Journal) put(ctx context.Context, pos twophase.Position, entry []byte, batcher Batcher, with []Write) (twophase.AppendResult, error) {
 	cond := IfAbsent()
 	if pos >= j.Slots() {
 		rev, err := j.replaces(ctx, pos)
@@ -256,7 +269,13 @@ func (j *Journal) put(ctx context.Context, pos twophase.Position, entry []byte) 
 		}
 		cond = IfRevision(rev)
 	}
-	rev, err := j.store.Put(ctx, j.key(pos), entry, cond)
+	var rev Revision
+	var err error
+	if batcher != nil {
+		rev, err = batcher.PutBatch(ctx, j.key(pos), entry, cond, with)
+	} else {
+		rev, err = j.store.Put(ctx, j.key(pos), entry, cond)
+	}
 	switch {
 	case err == nil:
 		j.note(pos, rev)
@@ -267,6 +286,25 @@ func (j *Journal) put(ctx context.Context, pos twophase.Position, entry []byte) 
 		return twophase.AppendResult{Unknown: true}, nil
 	}
 	return twophase.AppendResult{}, err
+}
+
+// putAll makes write-once values durable; they may be repeated.
+func (j *Journal) putAll(ctx context.Context, writes []Write) error {
+	errs := make(chan error, len(writes))
+	for _, w := range writes {
+		go func() {
+			_, err := j.store.Put(ctx, w.Key, w.Value, Always())
+			errs <- err
+		}()
+	}
+	var all []error
+	for range writes {
+		all = append(all, <-errs)
+	}
+	if err := errors.Join(all...); err != nil {
+		return fmt.Errorf("write payloads: %w", err)
+	}
+	return nil
 }
 
 // replaces is the revision of entry pos-M, which the entry at pos replaces.

@@ -79,3 +79,18 @@ type Store interface {
 	// Close releases the store. Operations in flight may answer ErrUnknown.
 	Close() error
 }
+
+// Write is one unconditional put that goes along with a conditional one.
+type Write struct {
+	Key   string
+	Value []byte
+}
+
+// Batcher is a Store that can carry out a conditional put and some unconditional
+// ones together, for the price of one. Stores without it get the unconditional
+// ones first, in parallel.
+type Batcher interface {
+	// PutBatch writes all of with, whether or not the condition of key holds, and
+	// key under its condition. When it returns nil or ErrConflict, with is durable.
+	PutBatch(ctx context.Context, key string, value []byte, c Condition, with []Write) (Revision, error)
+}

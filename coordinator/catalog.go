@@ -1,0 +1,295 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/txcoord/txcoord/lock"
+	"github.com/txcoord/txcoord/twophase"
+)
+
+// Catalog is one catalog as one replica serves it: a fold of its journal, the
+// sequencer that appends to it, and the publisher that makes versions of what is
+// decided. Its methods are safe for concurrent use; their errors are *Error, or a
+// context's.
+type Catalog struct {
+	cfg     Config
+	log     *slog.Logger
+	journal *lock.Journal
+	ledger  *ledger
+	own     *ownObjects
+
+	seq         *sequencer
+	tables      *handles
+	facts       *factsCache
+	payloads    *payloads
+	openTxns    *openTxns
+	publisher   *publisher
+	manifests   *manifests
+	checkpoints *checkpoints
+	sweeper     *sweeper
+
+	// life ends when the catalog is closed; everything in the background hangs on it.
+	life context.Context
+	stop context.CancelFunc
+	work sync.WaitGroup
+
+	catching sync.Mutex
+	headAt   atomic.Int64 // boot clock at which the fold was last known to be at the head
+}
+
+// Open folds the journal and begins to serve. What a dead process left undone is
+// taken up by the same actors that do it in normal running.
+func Open(ctx context.Context, cfg Config) (*Catalog, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	objects, prefix, err := cfg.Objects.Open(cfg.Warehouse)
+	if err != nil {
+		return nil, fmt.Errorf("warehouse %s: %w", cfg.Warehouse, err)
+	}
+	journal, err := lock.OpenJournal(ctx, cfg.Store, cfg.Slots)
+	if err != nil {
+		return nil, err
+	}
+	if prefix != "" {
+		prefix += "/"
+	}
+	c := &Catalog{cfg: cfg, log: cfg.Log.With("catalog", cfg.Name), journal: journal,
+		own: &ownObjects{store: objects, prefix: prefix + "_txcoord/" + cfg.Name}}
+	c.life, c.stop = context.WithCancel(context.Background())
+	if err := c.build(ctx); err != nil {
+		c.stop()
+		return nil, err
+	}
+	return c, nil
+}
+
+func (c *Catalog) build(ctx context.Context) error {
+	state, err := c.recover(ctx)
+	if err != nil {
+		return err
+	}
+	c.ledger = newLedger(state)
+	c.facts = newFactsCache(c.own)
+	c.payloads = newPayloads(c.cfg.Store, c.own, c.cfg.Limits)
+	c.tables = newHandles(c)
+	c.openTxns = newOpenTxns(c)
+	c.seq = newSequencer(c)
+	c.publisher = newPublisher(c)
+	c.manifests = newManifests(c)
+	c.checkpoints = newCheckpoints(c)
+	c.sweeper = newSweeper(c)
+	c.ledger.onFold = c.onFold
+	if err := c.catchUp(ctx); err != nil {
+		return err
+	}
+	if err := c.manifests.start(ctx); err != nil {
+		return err
+	}
+	if err := c.openTxns.load(ctx); err != nil {
+		return err
+	}
+	for _, run := range []func(context.Context){
+		c.seq.run, c.publisher.run, c.manifests.run, c.openTxns.run, c.checkpoints.run, c.sweeper.run, c.expire, c.poll,
+	} {
+		c.work.Go(func() { run(c.life) })
+	}
+	c.publisher.look()
+	return nil
+}
+
+// recover loads the newest checkpoint that the journal names. The entries after it
+// are folded by catchUp.
+func (c *Catalog) recover(ctx context.Context) (*twophase.State, error) {
+	meta := c.journal.Meta()
+	fresh := twophase.NewState(meta.Catalog, meta.Incarnation)
+	next, err := c.journal.Next(ctx)
+	if err != nil || next == 0 {
+		return fresh, err
+	}
+	raw, err := c.journal.Read(ctx, next-1)
+	if err != nil {
+		return nil, err
+	}
+	last, err := twophase.DecodeEntry(raw)
+	if err != nil {
+		return nil, err
+	}
+	at := last.Checkpoint
+	for _, r := range last.Records {
+		if cp, ok := r.(*twophase.Checkpointed); ok {
+			at = *cp
+		}
+	}
+	if at.Object.Name == "" {
+		return fresh, nil
+	}
+	index, err := c.readCheckpoint(ctx, at.Object)
+	if err != nil {
+		return nil, fmt.Errorf("checkpoint at %d: %w", at.Position, err)
+	}
+	state, err := twophase.DecodeCheckpoint(index, func(ref twophase.ObjectRef) ([]byte, error) {
+		return c.readCheckpoint(ctx, ref)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("checkpoint at %d: %w", at.Position, err)
+	}
+	return state, nil
+}
+
+func (c *Catalog) readCheckpoint(ctx context.Context, ref twophase.ObjectRef) ([]byte, error) {
+	b, err := c.own.get(ctx, "checkpoints/"+ref.Name)
+	if err != nil {
+		return nil, err
+	}
+	return b, ref.Check(b)
+}
+
+// catchUp folds to a head that is read after the call (R3, R5, R6).
+func (c *Catalog) catchUp(ctx context.Context) error {
+	c.catching.Lock()
+	defer c.catching.Unlock()
+	for {
+		at := c.cfg.Boot()
+		raw, err := c.journal.Read(ctx, c.next())
+		switch {
+		case errors.Is(err, lock.ErrNotFilled):
+			c.headAt.Store(int64(at))
+			return nil
+		case errors.Is(err, lock.ErrBehind):
+			return c.ledgerError(c.ledger.fail(err))
+		case err != nil:
+			return c.storeError(err)
+		}
+		if err := c.ledger.fold(raw); err != nil {
+			return c.ledgerError(err)
+		}
+	}
+}
+
+// freshFold makes sure that the fold is not older than the sight limit (R10).
+func (c *Catalog) freshFold(ctx context.Context) error {
+	if c.cfg.Boot()-time.Duration(c.headAt.Load()) <= twophase.SightLimit {
+		return nil
+	}
+	return c.catchUp(ctx)
+}
+
+// onFold runs after each entry, with the ledger's lock held.
+func (c *Catalog) onFold(before *foldMarks, e *twophase.Entry) {
+	c.headAt.Store(int64(c.cfg.Boot()))
+	c.tables.follow(before, e)
+	var decided []twophase.TxnID
+	for _, r := range e.Records {
+		switch r := r.(type) {
+		case *twophase.Committed:
+			decided = append(decided, r.Txn)
+		case *twophase.Aborted:
+			decided = append(decided, r.Txn)
+		}
+	}
+	if len(decided) > 0 {
+		pieces := c.openTxns.done(decided)
+		c.sweeper.aborted(c.ledger.state, decided, pieces)
+	}
+	c.sweeper.published(c.ledger.state)
+	c.publisher.look()
+	c.manifests.look()
+	c.checkpoints.look(e.Position)
+}
+
+// Close stops appending and publishing. Work in flight is cut off where it is: the
+// next process takes it up from the journal.
+func (c *Catalog) Close(context.Context) error {
+	c.stop()
+	c.work.Wait()
+	return nil
+}
+
+// Name is the catalog's.
+func (c *Catalog) Name() string { return c.cfg.Name }
+
+// Shown is the newest snapshot of this replica's fold.
+func (c *Catalog) Shown() (v twophase.SnapshotVersion) {
+	c.ledger.read(func(s *twophase.State) { v = s.Shown() })
+	return v
+}
+
+// atLeastWait is how long a replica waits for a snapshot that a client has seen.
+const atLeastWait = 5 * time.Second
+
+// AtLeast waits a little until the fold contains a snapshot that the client has
+// seen elsewhere; REPLICA_BEHIND otherwise (R18).
+func (c *Catalog) AtLeast(ctx context.Context, v twophase.SnapshotVersion) error {
+	if v == 0 || c.Shown() >= v {
+		return nil
+	}
+	if err := c.catchUp(ctx); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, atLeastWait)
+	defer cancel()
+	if err := c.ledger.wait(ctx, func(s *twophase.State) bool { return s.Shown() >= v }); err != nil {
+		return &Error{Reason: ReplicaBehind, Message: fmt.Sprintf("this replica has not seen snapshot %d yet; its newest is %d", v, c.Shown()), Cause: err}
+	}
+	return nil
+}
+
+// submitFetching submits a record and fetches the facts that its verdicts need.
+func (c *Catalog) submitFetching(ctx context.Context, r twophase.Request) error {
+	for {
+		err := c.seq.submit(ctx, r)
+		var refused *twophase.Refused
+		if !errors.As(err, &refused) || refused.Reason != twophase.ReasonNeedFacts {
+			return err
+		}
+		for _, ref := range refused.Refs {
+			if _, err := c.facts.of(ctx, nil, ref); err != nil {
+				return c.objectsError("", err)
+			}
+		}
+	}
+}
+
+// Status says how the catalog is, as this replica sees it.
+func (c *Catalog) Status(context.Context) (Status, error) {
+	st := Status{ManifestSnapshot: c.manifests.written(), OpenTransactions: len(c.openTxns.list())}
+	c.ledger.read(func(s *twophase.State) {
+		st.CatalogID, st.Incarnation, st.Position = s.Catalog(), s.Incarnation(), s.Next()
+		st.LastEntry, st.Checkpoint, st.Shown = s.Time().Std(), s.Checkpoint().Position, s.Shown()
+		_, since := s.Floor()
+		st.RememberedSince = since.Std()
+		for _, t := range s.Tables() {
+			st.Tables++
+			if t.Frozen != nil {
+				st.Frozen = append(st.Frozen, *frozenDetail(t))
+			}
+		}
+		for _, r := range s.Rounds() {
+			st.Rounds = append(st.Rounds, roundInfo(s, r))
+		}
+	})
+	return st, nil
+}
+
+func frozenDetail(t *twophase.Table) *FrozenDetail {
+	if t.Frozen == nil {
+		return nil
+	}
+	return &FrozenDetail{Table: t.Name, TableID: t.Table, Cause: t.Frozen.Cause, Txn: t.Frozen.Txn, Detail: t.Frozen.Detail}
+}
+
+func roundInfo(s *twophase.State, r *twophase.Round) RoundInfo {
+	info := RoundInfo{ID: r.ID, Opened: r.Time.Std(), Txns: len(r.Txns)}
+	for _, p := range s.Plan(r) {
+		info.Tables = append(info.Tables, p.Table.Name)
+	}
+	return info
+}

@@ -1,0 +1,134 @@
+package coordinator
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"regexp"
+	"time"
+
+	"github.com/txcoord/txcoord/lock"
+	"github.com/txcoord/txcoord/tables"
+	"github.com/txcoord/txcoord/tables/objstore"
+)
+
+// Objects finds the object store behind a URI.
+type Objects interface {
+	// Open returns the store that holds a canonical URI, and its key there, without
+	// slashes at its ends. It refuses what lies outside the roots that the operator
+	// allowed.
+	Open(uri string) (objstore.Store, string, error)
+}
+
+// Config is what a catalog needs. Fields without a comment on their zero value are required.
+type Config struct {
+	// Name is the catalog's, as clients say it and as it stands in object names.
+	Name string
+	// Warehouse is the canonical URI under which `_txcoord/<name>/` keeps manifests,
+	// checkpoints and large payloads.
+	Warehouse string
+	Store     lock.Store
+	Objects   Objects
+	// ReadCheckpoint reads Parquet checkpoints of tables: checkpoint.Read.
+	ReadCheckpoint tables.CheckpointReader
+	// Address at which other replicas reach this one (R15); may be empty for one alone.
+	Address string
+	// Version of this build, for engineInfo.
+	Version string
+	// Limits; zero fields have the defaults.
+	Limits Limits
+	// Slots of a new journal's ring; 0 means lock.DefaultSlots.
+	Slots int
+	// Now is the wall clock; time.Now if nil. It is for display only (R16).
+	Now func() time.Time
+	// Boot is a clock that goes on while the machine sleeps and never jumps; the
+	// monotonic clock if nil.
+	Boot func() time.Duration
+	// Log; discards if nil.
+	Log *slog.Logger
+}
+
+// Limits are the bounds that requests and resources meet. Each is named in the
+// error of a request that is past it.
+type Limits struct {
+	KeyBytes         int           // of a client's key; 512
+	TTL              time.Duration // of a transaction if it does not say; 1 h
+	MaxTTL           time.Duration // 24 h
+	TablesPerTxn     int           // 10,000
+	PartsPerTable    int           // 1,000
+	ReadFiles        int           // files in a read set; 100,000
+	Actions          tables.Limits // of one part
+	InlineBytes      int           // payloads up to this size lie in the store; 16 KiB
+	FactsBytes       int           // facts up to this size stand in the entry; 32 KiB
+	EntryBytes       int           // a group's size; 256 KiB
+	MaxEntryBytes    int           // what one entry may be at all; 1 MiB
+	QueueBytes       int64         // payload bytes that wait to be decided or published; 1 GiB
+	PutDeadline      time.Duration // of one commit file's put (R10); 30 s
+	FreezeAfter      time.Duration // F of R12; 30 s
+	PollInterval     time.Duration // of open tables; 5 s
+	OutcomeRetention time.Duration // R of R6; 7 days
+	OutcomeCount     int           // outcomes kept at most; 200,000
+	CheckpointEvery  int           // entries between checkpoints; 1,024
+	PutParallel      int           // puts in flight over all rounds; 256
+	MapEvery         int           // snapshots between full manifest maps; 1,000
+}
+
+func (l Limits) withDefaults() Limits {
+	def(&l.KeyBytes, 512)
+	def(&l.TTL, time.Hour)
+	def(&l.MaxTTL, 24*time.Hour)
+	def(&l.TablesPerTxn, 10_000)
+	def(&l.PartsPerTable, 1_000)
+	def(&l.ReadFiles, 100_000)
+	def(&l.InlineBytes, 16<<10)
+	def(&l.FactsBytes, 32<<10)
+	def(&l.EntryBytes, 256<<10)
+	def(&l.MaxEntryBytes, 1<<20)
+	def(&l.QueueBytes, 1<<30)
+	def(&l.PutDeadline, 30*time.Second)
+	def(&l.FreezeAfter, 30*time.Second)
+	def(&l.PollInterval, 5*time.Second)
+	def(&l.OutcomeRetention, 7*24*time.Hour)
+	def(&l.OutcomeCount, 200_000)
+	def(&l.CheckpointEvery, 1024)
+	def(&l.PutParallel, 256)
+	def(&l.MapEvery, 1000)
+	return l
+}
+
+func def[T comparable](v *T, to T) {
+	var zero T
+	if *v == zero {
+		*v = to
+	}
+}
+
+var catalogName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
+
+func (c Config) withDefaults() (Config, error) {
+	def(&c.Name, "default")
+	if !catalogName.MatchString(c.Name) {
+		return c, fmt.Errorf("catalog name %q: use 1 to 64 letters, digits, '-', '_' and '.', beginning with a letter or digit", c.Name)
+	}
+	if c.Store == nil || c.Objects == nil || c.ReadCheckpoint == nil {
+		return c, errors.New("coordinator: Store, Objects and ReadCheckpoint are required")
+	}
+	w, err := tables.CanonicalURI(c.Warehouse)
+	if err != nil {
+		return c, fmt.Errorf("warehouse %q: %w", c.Warehouse, err)
+	}
+	c.Warehouse = w
+	c.Limits = c.Limits.withDefaults()
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Boot == nil {
+		start := time.Now()
+		c.Boot = func() time.Duration { return time.Since(start) }
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	def(&c.Version, "dev")
+	return c, nil
+}

@@ -1,0 +1,205 @@
+package coordinator
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/txcoord/txcoord/twophase"
+)
+
+// ledger is the fold that all actors of a catalog share. One goroutine, the
+// sequencer, folds; everybody reads.
+type ledger struct {
+	mu      sync.RWMutex
+	state   *twophase.State
+	changed chan struct{} // closed at the next fold
+	waiters map[twophase.TxnID][]chan struct{}
+	// broken is why the catalog takes no writes any more (R7, R17).
+	broken error
+	// onFold is called with the lock held, after each entry.
+	onFold func(before *foldMarks, e *twophase.Entry)
+}
+
+// foldMarks is what onFold has to know of the state before the entry.
+type foldMarks struct {
+	recorded map[twophase.TableID]twophase.Version
+}
+
+func newLedger(s *twophase.State) *ledger {
+	return &ledger{state: s, changed: make(chan struct{}), waiters: map[twophase.TxnID][]chan struct{}{}}
+}
+
+// read runs f on the fold. f must not keep what it finds there unless it is
+// immutable: records, snapshots, facts.
+func (l *ledger) read(f func(*twophase.State)) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	f(l.state)
+}
+
+// fold applies the entry that stands at the next position.
+func (l *ledger) fold(raw []byte) error {
+	e, err := twophase.DecodeEntry(raw)
+	if err != nil {
+		return l.fail(err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if e.Position < l.state.Next() {
+		return nil // somebody else of this process folded it
+	}
+	marks := l.marks(e)
+	wake := l.touched(e)
+	if err := l.state.Apply(e, twophase.HashOf(raw)); err != nil {
+		l.broken = err
+		return err
+	}
+	if l.onFold != nil {
+		l.onFold(marks, e)
+	}
+	close(l.changed)
+	l.changed = make(chan struct{})
+	if wake == nil {
+		for id := range l.waiters {
+			l.wake(id)
+		}
+	}
+	for _, id := range wake {
+		l.wake(id)
+	}
+	return nil
+}
+
+func (l *ledger) fail(err error) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.broken = err
+	return err
+}
+
+// stopped is why the catalog takes no writes; nil while it does.
+func (l *ledger) stopped() error {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return l.broken
+}
+
+func (l *ledger) marks(e *twophase.Entry) *foldMarks {
+	m := &foldMarks{recorded: map[twophase.TableID]twophase.Version{}}
+	for _, r := range e.Records {
+		id := recordTable(r)
+		if t, ok := l.state.Table(id); ok {
+			m.recorded[id] = t.Recorded
+		}
+	}
+	return m
+}
+
+func recordTable(r twophase.Record) twophase.TableID {
+	switch r := r.(type) {
+	case *twophase.Foreign:
+		return r.Table
+	case *twophase.Barrier:
+		return r.Table
+	case *twophase.Range:
+		return r.Table
+	}
+	return ""
+}
+
+// touched lists the transactions of which the entry may say something new; nil
+// means all of them.
+func (l *ledger) touched(e *twophase.Entry) []twophase.TxnID {
+	out := []twophase.TxnID{}
+	for _, r := range e.Records {
+		switch r := r.(type) {
+		case *twophase.Committed:
+			out = append(out, r.Txn)
+		case *twophase.Aborted:
+			out = append(out, r.Txn)
+		case *twophase.Published:
+			if round, ok := l.state.Round(r.Round); ok {
+				out = append(out, round.Txns...)
+			}
+		default:
+			return nil
+		}
+	}
+	return out
+}
+
+func (l *ledger) wake(id twophase.TxnID) {
+	for _, ch := range l.waiters[id] {
+		select {
+		case ch <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// waitTxn waits until done says so of the transaction. done is called with the
+// lock held, first at once and then after each entry that may matter to it.
+func (l *ledger) waitTxn(ctx context.Context, id twophase.TxnID, done func(*twophase.State) bool) error {
+	ch := make(chan struct{}, 1)
+	l.mu.Lock()
+	if done(l.state) {
+		l.mu.Unlock()
+		return nil
+	}
+	l.waiters[id] = append(l.waiters[id], ch)
+	l.mu.Unlock()
+	defer l.unwait(id, ch)
+	for {
+		select {
+		case <-ch:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		l.mu.RLock()
+		ok, broken := done(l.state), l.broken
+		l.mu.RUnlock()
+		if ok {
+			return nil
+		}
+		if broken != nil {
+			return broken
+		}
+	}
+}
+
+func (l *ledger) unwait(id twophase.TxnID, ch chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	rest := l.waiters[id][:0]
+	for _, c := range l.waiters[id] {
+		if c != ch {
+			rest = append(rest, c)
+		}
+	}
+	if len(rest) == 0 {
+		delete(l.waiters, id)
+		return
+	}
+	l.waiters[id] = rest
+}
+
+// wait waits until done says so of the fold.
+func (l *ledger) wait(ctx context.Context, done func(*twophase.State) bool) error {
+	for {
+		l.mu.RLock()
+		ok, broken, changed := done(l.state), l.broken, l.changed
+		l.mu.RUnlock()
+		switch {
+		case ok:
+			return nil
+		case broken != nil:
+			return fmt.Errorf("catalog stopped: %w", broken)
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}

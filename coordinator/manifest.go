@@ -1,0 +1,307 @@
+package coordinator
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sort"
+	"sync"
+	"time"
+
+	"github.com/txcoord/txcoord/tables/objstore"
+	"github.com/txcoord/txcoord/twophase"
+)
+
+// manifestFormat is the version of the manifest files; docs/manifest.md describes it.
+const manifestFormat = 1
+
+// manifest is one manifest object (R18): a pure function of the record that made
+// its snapshot, so that every replica writes the same bytes.
+type manifest struct {
+	Format       int                      `json:"format"`
+	Catalog      string                   `json:"catalog"`
+	Incarnation  string                   `json:"incarnation"`
+	Snapshot     twophase.SnapshotVersion `json:"snapshot"`
+	Timestamp    twophase.Time            `json:"timestamp"`
+	Kind         string                   `json:"kind"`
+	Transactions []string                 `json:"transactions"`
+	Tables       []manifestTable          `json:"tables"`
+	Removed      []string                 `json:"removed,omitempty"`
+	Full         bool                     `json:"full,omitempty"`
+}
+
+type manifestTable struct {
+	ID      twophase.TableID `json:"id"`
+	Name    string           `json:"name"`
+	URI     string           `json:"uri"`
+	Version twophase.Version `json:"version"`
+}
+
+func manifestName(v twophase.SnapshotVersion) string { return fmt.Sprintf("manifests/%020d.json", v) }
+
+func mapName(v twophase.SnapshotVersion) string {
+	return fmt.Sprintf("manifests/%020d.checkpoint.json", v)
+}
+
+// manifests writes manifest k before k+1, and reads those that the fold no longer holds.
+type manifests struct {
+	c     *Catalog
+	ready chan struct{}
+
+	mu   sync.Mutex
+	done twophase.SnapshotVersion
+	set  *tableSet   // at done
+	kept []*tableSet // full sets to look old snapshots up from, by version
+}
+
+func newManifests(c *Catalog) *manifests {
+	return &manifests{c: c, ready: make(chan struct{}, 1), set: &tableSet{}}
+}
+
+func (m *manifests) look() {
+	select {
+	case m.ready <- struct{}{}:
+	default:
+	}
+}
+
+// written is the newest snapshot whose manifest is durable.
+func (m *manifests) written() twophase.SnapshotVersion {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.done
+}
+
+// start finds the newest manifest. One that is newer than the fold means that the
+// journal went back: the catalog must not be written (R7).
+func (m *manifests) start(ctx context.Context) error {
+	shown := m.c.Shown()
+	there := func(v twophase.SnapshotVersion) (bool, error) {
+		_, err := m.c.own.store.Stat(ctx, m.c.own.key(manifestName(v)))
+		if errors.Is(err, objstore.ErrNotFound) {
+			return false, nil
+		}
+		return err == nil, err
+	}
+	newer, err := there(shown + 1)
+	if err != nil {
+		return fmt.Errorf("look for the newest manifest: %w", err)
+	}
+	if newer {
+		return &Error{Reason: JournalContradiction, Message: fmt.Sprintf("manifest %d exists and the journal knows %d snapshots only: the journal was restored from an older copy, or is another catalog's; restore the right one, or rebuild the catalog",
+			shown+1, shown)}
+	}
+	// k before k+1, so what is missing is a tail.
+	v := shown
+	for v > 0 {
+		ok, err := there(v)
+		if err != nil {
+			return fmt.Errorf("look for the newest manifest: %w", err)
+		}
+		if ok {
+			break
+		}
+		v--
+	}
+	m.mu.Lock()
+	m.done = v
+	m.mu.Unlock()
+	if v == 0 {
+		return nil
+	}
+	set, err := m.c.at(ctx, v)
+	if err != nil {
+		return err
+	}
+	m.mu.Lock()
+	m.set = set
+	m.mu.Unlock()
+	return nil
+}
+
+// run writes manifests as snapshots are made.
+func (m *manifests) run(ctx context.Context) {
+	wait := 50 * time.Millisecond
+	m.look()
+	for {
+		select {
+		case <-m.ready:
+		case <-ctx.Done():
+			return
+		}
+		for m.written() < m.c.Shown() && ctx.Err() == nil {
+			if err := m.next(ctx); err != nil && ctx.Err() == nil {
+				m.c.log.Warn("write a manifest", "snapshot", m.written()+1, "error", err)
+				t := time.NewTimer(wait)
+				select {
+				case <-t.C:
+				case <-ctx.Done():
+				}
+				t.Stop()
+				wait = min(2*wait, 5*time.Second)
+				continue
+			}
+			wait = 50 * time.Millisecond
+		}
+	}
+}
+
+// next writes the manifest after the newest one. A crash before it leaves a tail to
+// be written by the next process; the full map is an aid and comes after.
+func (m *manifests) next(ctx context.Context) error {
+	k := m.written() + 1
+	rows, ok := m.c.changes(k-1, k)
+	if !ok || len(rows) != 1 {
+		return fmt.Errorf("the fold does not hold snapshot %d any more", k)
+	}
+	delta := m.delta(rows[0])
+	if err := m.put(ctx, manifestName(k), delta); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	set := m.set.forward(rows, k)
+	m.mu.Unlock()
+	if uint64(k)%uint64(m.c.cfg.Limits.MapEvery) == 0 {
+		if err := m.put(ctx, mapName(k), m.full(delta, set)); err != nil {
+			return err
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.done, m.set = k, set
+	if uint64(k)%uint64(m.c.cfg.Limits.MapEvery) == 0 {
+		m.kept = append(m.kept, set)
+	}
+	return nil
+}
+
+func (m *manifests) put(ctx context.Context, name string, what manifest) error {
+	b, err := json.Marshal(what)
+	if err != nil {
+		return err
+	}
+	return m.c.own.putOnce(ctx, name, append(b, '\n'))
+}
+
+func (m *manifests) delta(s *twophase.Snapshot) manifest {
+	meta := m.c.journal.Meta()
+	out := manifest{Format: manifestFormat, Catalog: meta.Catalog, Incarnation: meta.Incarnation, Snapshot: s.Version,
+		Timestamp: s.Time, Kind: s.Kind, Transactions: make([]string, 0, len(s.Txns)), Tables: []manifestTable{}}
+	for _, id := range s.Txns {
+		out.Transactions = append(out.Transactions, id.String())
+	}
+	for _, id := range s.Removed {
+		out.Removed = append(out.Removed, string(id))
+	}
+	for _, t := range s.Tables {
+		out.Tables = append(out.Tables, m.row(t.Table, t.Version))
+	}
+	return out
+}
+
+func (m *manifests) row(id twophase.TableID, v twophase.Version) manifestTable {
+	row := m.c.row(id)
+	return manifestTable{ID: id, Name: row.Name, URI: row.URI, Version: v}
+}
+
+func (m *manifests) full(delta manifest, set *tableSet) manifest {
+	delta.Full, delta.Removed, delta.Tables = true, nil, []manifestTable{}
+	for id, v := range set.tables {
+		delta.Tables = append(delta.Tables, m.row(id, v))
+	}
+	slices.SortFunc(delta.Tables, func(a, b manifestTable) int { return compare(a.ID, b.ID) })
+	return delta
+}
+
+// nearest is the newest full set in memory at or below a snapshot; the empty one
+// before the first if there is none.
+func (m *manifests) nearest(v twophase.SnapshotVersion) *tableSet {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	i := sort.Search(len(m.kept), func(i int) bool { return m.kept[i].version > v })
+	switch {
+	case m.set.version != 0 && m.set.version <= v:
+		return m.set
+	case i > 0:
+		return m.kept[i-1]
+	}
+	return &tableSet{}
+}
+
+// read reads one manifest.
+func (m *manifests) read(ctx context.Context, name string) (*manifest, error) {
+	b, err := m.c.own.get(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	var out manifest
+	if err := json.Unmarshal(b, &out); err != nil {
+		return nil, fmt.Errorf("manifest %s: %w", name, err)
+	}
+	if out.Format != manifestFormat {
+		return nil, fmt.Errorf("manifest %s has format %d, this build knows %d", name, out.Format, manifestFormat)
+	}
+	return &out, nil
+}
+
+// at reads a snapshot that the fold no longer holds: the full map below it, and the
+// deltas from there.
+func (m *manifests) at(ctx context.Context, v twophase.SnapshotVersion) (*tableSet, error) {
+	set := &tableSet{tables: map[twophase.TableID]twophase.Version{}}
+	every := twophase.SnapshotVersion(m.c.cfg.Limits.MapEvery)
+	for base := v / every * every; base > 0; base -= every {
+		full, err := m.read(ctx, mapName(base))
+		if errors.Is(err, objstore.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, m.c.objectsError("", err)
+		}
+		full.applyTo(set)
+		break
+	}
+	for k := set.version + 1; k <= v; k++ {
+		delta, err := m.read(ctx, manifestName(k))
+		if errors.Is(err, objstore.ErrNotFound) {
+			return nil, &Error{Reason: SnapshotOutOfRange, Message: fmt.Sprintf("snapshot %d is older than what is kept: manifest %d is gone", v, k)}
+		}
+		if err != nil {
+			return nil, m.c.objectsError("", err)
+		}
+		delta.applyTo(set)
+	}
+	return set, nil
+}
+
+func (mf *manifest) applyTo(set *tableSet) {
+	for _, t := range mf.Tables {
+		set.tables[t.ID] = t.Version
+	}
+	for _, id := range mf.Removed {
+		delete(set.tables, twophase.TableID(id))
+	}
+	set.version, set.time = mf.Snapshot, mf.Timestamp
+}
+
+// atTime finds the newest snapshot up to a version that is not younger than a time,
+// by binary search over the manifests.
+func (m *manifests) atTime(ctx context.Context, at time.Time, upTo twophase.SnapshotVersion) (twophase.SnapshotVersion, error) {
+	var failed error
+	n := sort.Search(int(upTo), func(i int) bool {
+		mf, err := m.read(ctx, manifestName(twophase.SnapshotVersion(i+1)))
+		if err != nil {
+			failed = err
+			return false
+		}
+		return mf.Timestamp.Std().After(at)
+	})
+	switch {
+	case n > 0 && failed == nil:
+		return twophase.SnapshotVersion(n), nil
+	case failed != nil && !errors.Is(failed, objstore.ErrNotFound):
+		return 0, m.c.objectsError("", failed)
+	}
+	return 0, &Error{Reason: SnapshotOutOfRange, Message: fmt.Sprintf("snapshots as old as %s are not kept", at.UTC().Format(time.RFC3339Nano))}
+}

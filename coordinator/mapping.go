@@ -1,0 +1,210 @@
+package coordinator
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/txcoord/txcoord/lock"
+	"github.com/txcoord/txcoord/tables"
+	"github.com/txcoord/txcoord/twophase"
+)
+
+// Here the errors of the packages below become the catalog's own.
+
+func fieldError(field, value, why, remedy string) *Error {
+	return &Error{Reason: InvalidRequest, Message: strings.TrimSpace(field+" "+quoted(value)) + " " + why + "; " + remedy,
+		Field: &FieldDetail{Field: field, Value: clip(value, 256), Remedy: remedy}}
+}
+
+func quoted(v string) string {
+	if v == "" {
+		return ""
+	}
+	return fmt.Sprintf("%q", clip(v, 256))
+}
+
+func limitError(name string, value, limit int64) *Error {
+	return &Error{Reason: LimitExceeded, Message: fmt.Sprintf("%s is %d, the limit is %d", name, value, limit),
+		Limit: &LimitDetail{Name: name, Value: value, Limit: limit}}
+}
+
+func clip(s string, n int) string {
+	if len(s) <= n {
+		return strings.ToValidUTF8(s, "\uFFFD")
+	}
+	return strings.ToValidUTF8(s[:n], "")
+}
+
+func compare[T cmp.Ordered](a, b T) int { return cmp.Compare(a, b) }
+
+// inputError is what tables says of a client's actions.
+func inputError(table string, err error) error {
+	var in *tables.InputError
+	var limit *tables.LimitError
+	var feature *tables.FeatureError
+	switch {
+	case errors.As(err, &in):
+		reason := InvalidAction
+		if in.Line == 0 {
+			reason = InvalidRequest
+		}
+		if strings.HasPrefix(in.Field, "delta.") || strings.HasPrefix(in.Field, "metaData.configuration.") && in.Line == 0 {
+			reason = TableProperty
+		}
+		return &Error{Reason: reason, Message: "table " + table + ": " + in.Error(),
+			Field: &FieldDetail{Field: in.Field, Line: in.Line, Value: in.Value, Remedy: in.Remedy, Table: table}}
+	case errors.As(err, &limit):
+		return limitError(limit.Limit, limit.Value, limit.Max)
+	case errors.As(err, &feature):
+		return &Error{Reason: FeatureUnsupported, Message: feature.Error(), Feature: &FeatureDetail{Table: table, Feature: feature.Feature}}
+	}
+	return err
+}
+
+// abortedError is the final answer of an aborted transaction.
+func abortedError(o Outcome) error {
+	reason := Conflicted
+	switch o.Aborted.Rule {
+	case twophase.RuleExpired:
+		reason = Expired
+	case twophase.RuleClient, twophase.RuleOperator, twophase.RuleResolved:
+		reason = Aborted
+	case twophase.RuleAppVersion:
+		reason = AppVersionApplied
+	}
+	msg := fmt.Sprintf("transaction %s is aborted: %s", o.Txn, o.Aborted.Rule)
+	if o.Aborted.Table != "" {
+		msg += " on table " + o.Aborted.Table
+	}
+	if o.Aborted.Path != "" {
+		msg += ": " + o.Aborted.Path
+	}
+	if o.Aborted.Detail != "" {
+		msg += ": " + o.Aborted.Detail
+	}
+	return &Error{Reason: reason, Message: msg, Conflict: o.Aborted}
+}
+
+func frozenError(row TableInfo) error {
+	f := row.Frozen
+	msg := fmt.Sprintf("table %s is frozen: %s", row.Name, f.Cause)
+	if f.Detail != "" {
+		msg += ": " + f.Detail
+	}
+	return &Error{Reason: TableFrozen, Message: msg, Frozen: f}
+}
+
+// refusal is a request that got no record.
+func (c *Catalog) refusal(ref txnRef, r *twophase.Refused) error {
+	row := c.row(r.Table)
+	table := &TableDetail{Table: row.Name, TableID: r.Table, URI: row.URI, Version: twophase.NoVersion}
+	switch r.Reason {
+	case twophase.ReasonUnknownTable:
+		return &Error{Reason: TableNotFound, Message: fmt.Sprintf("table %s is not in the catalog any more", r.Table), Table: table}
+	case twophase.ReasonFrozen:
+		if row.Frozen != nil {
+			return frozenError(row)
+		}
+		return &Error{Reason: TableFrozen, Message: r.Error(), Frozen: &FrozenDetail{Table: row.Name, TableID: r.Table, Txn: r.Txn, Detail: r.Detail}}
+	case twophase.ReasonExpiredOutcome:
+		return &Error{Reason: OutcomeExpired, Message: "the transaction is older than what the catalog remembers; nothing was written"}
+	case twophase.ReasonAheadOfJournal:
+		return &Error{Reason: TokenStale, Message: "the token is from a part of the catalog's history that is not in its journal"}
+	case twophase.ReasonEarlierAttempt:
+		reason := AttemptUndecided
+		if o, ok := c.decidedOutcome(r.Txn); ok && o.Committed != nil {
+			reason = KeyCommitted
+		}
+		return &Error{Reason: reason, Message: r.Detail, Txn: &TxnDetail{Txn: r.Txn, Key: ref.key}}
+	case twophase.ReasonPendingChanges:
+		return &Error{Reason: ChangesPending, Message: fmt.Sprintf("table %s has changes that are decided and not yet published", row.Name), Table: table}
+	case twophase.ReasonAlreadyRegistered:
+		return &Error{Reason: TableExists, Message: "name or location are another table's: " + r.Detail, Table: table}
+	case twophase.ReasonTooLarge:
+		return limitError("entry_bytes", 0, int64(c.cfg.Limits.MaxEntryBytes))
+	}
+	return &Error{Reason: BrokenInvariant, Message: r.Error()}
+}
+
+// logError is what reading a table's log ran into.
+func (c *Catalog) logError(id twophase.TableID, err error) error {
+	row := c.row(id)
+	return c.logErrorAt(row, err)
+}
+
+func (c *Catalog) logErrorAt(row TableInfo, err error) error {
+	var own *Error
+	var bad *tables.LogError
+	var feature *tables.FeatureError
+	switch {
+	case err == nil, errors.As(err, &own), isContext(err):
+		return err
+	case errors.As(err, &feature):
+		return &Error{Reason: FeatureUnsupported, Message: feature.Error(), Feature: &FeatureDetail{Table: row.Name, Feature: feature.Feature}}
+	case errors.As(err, &bad):
+		reason := LogContradiction
+		if bad.Fault == tables.NotATable {
+			reason = NotATable
+		}
+		return &Error{Reason: reason, Message: bad.Error(), Table: &TableDetail{Table: row.Name, TableID: row.ID, URI: row.URI,
+			Version: bad.Version, File: bad.File, Detail: bad.Fault.String() + " " + bad.Reason}}
+	}
+	return c.objectsError(row.URI, err)
+}
+
+func (c *Catalog) tableError(t *handle, reason Reason, msg string, cause error) error {
+	row := c.row(t.id)
+	return &Error{Reason: reason, Message: fmt.Sprintf("table %s: %s", row.Name, msg), Cause: cause,
+		Table: &TableDetail{Table: row.Name, TableID: row.ID, URI: row.URI, Version: twophase.NoVersion, Detail: msg}}
+}
+
+func isContext(err error) bool {
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// objectsError is an object store that cannot be reached, or refuses.
+func (c *Catalog) objectsError(uri string, err error) error {
+	var own *Error
+	if err == nil || errors.As(err, &own) || isContext(err) {
+		return err
+	}
+	c.log.Warn("object store", "table", uri, "error", err)
+	return &Error{Reason: ObjectsUnavailable, Message: "the object store cannot be used now; repeat the call", Cause: err,
+		Table: &TableDetail{URI: uri, Version: twophase.NoVersion}}
+}
+
+// storeError is the catalog's own store.
+func (c *Catalog) storeError(err error) error {
+	var own *Error
+	switch {
+	case err == nil, errors.As(err, &own):
+		return err
+	case errors.Is(err, lock.ErrUnknown):
+		return &Error{Reason: OutcomeUnknown, Message: "the write may have landed; repeat the call", Cause: err}
+	case c.ledger.stopped() != nil:
+		return c.ledgerError(err)
+	case c.life.Err() != nil:
+		return &Error{Reason: ShuttingDown, Message: "the server is stopping; repeat the call", Cause: err}
+	case isContext(err):
+		return err
+	}
+	c.log.Warn("store", "error", err)
+	return &Error{Reason: StoreUnavailable, Message: "the catalog's store cannot be used now; repeat the call", Cause: err}
+}
+
+// ledgerError is a wait on the fold that ended early.
+func (c *Catalog) ledgerError(err error) error {
+	var own *Error
+	switch {
+	case err == nil, errors.As(err, &own):
+		return err
+	case c.ledger.stopped() != nil:
+		return &Error{Reason: JournalContradiction, Message: "the catalog takes no writes: its journal does not fit what was folded or published; an operator has to look", Cause: c.ledger.stopped()}
+	case c.life.Err() != nil:
+		return &Error{Reason: ShuttingDown, Message: "the server is stopping; repeat the call", Cause: err}
+	}
+	return err
+}

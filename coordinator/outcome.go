@@ -1,0 +1,268 @@
+package coordinator
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/txcoord/txcoord/twophase"
+)
+
+// decidedOutcome is what the fold says of a transaction, if it is decided.
+func (c *Catalog) decidedOutcome(id twophase.TxnID) (out Outcome, ok bool) {
+	c.ledger.read(func(s *twophase.State) {
+		if o := s.Outcome(id); o != nil {
+			out, ok = c.outcomeOf(s, id, o), true
+		}
+	})
+	return out, ok
+}
+
+func (c *Catalog) outcomeOf(s *twophase.State, id twophase.TxnID, o *twophase.Outcome) Outcome {
+	out := Outcome{Txn: id, DecidedAt: o.Time.Std(), Position: o.Position}
+	if a := o.Abort; a != nil {
+		out.Key, out.Attempt = a.Key, a.Attempt
+		out.Aborted = &ConflictDetail{Txn: id, TableID: a.Table, Table: nameOf(s, a.Table), Version: a.Version, Rule: a.Rule,
+			Path: a.Path, Winner: a.Winner, Detail: a.Detail}
+		return out
+	}
+	out.Key, out.Attempt = o.Commit.Key, o.Commit.Attempt
+	done := &Committed{Snapshot: o.Snapshot}
+	for i := range o.Parts {
+		p, table := &o.Parts[i], o.Commit.Parts[i].Table
+		d := Delivery{Table: table, Name: nameOf(s, table), Status: p.Status, Version: p.Version, Place: p.Place}
+		if p.Conflict.Rule != twophase.RuleNone {
+			d.Conflict = &ConflictDetail{Txn: id, Table: d.Name, TableID: table, Version: twophase.NoVersion,
+				Rule: p.Conflict.Rule, Path: p.Conflict.Path, Detail: p.Conflict.Detail}
+		}
+		done.Tables = append(done.Tables, d)
+	}
+	out.Committed = done
+	return out
+}
+
+func nameOf(s *twophase.State, id twophase.TableID) string {
+	if t, ok := s.Table(id); ok {
+		return t.Name
+	}
+	return string(id)
+}
+
+// Outcome says what became of a transaction. Open and "not found" are said only
+// after the journal's head was read, and are never final; with Resolve an abort
+// record makes the answer final (R5).
+func (c *Catalog) Outcome(ctx context.Context, r OutcomeRequest) (Outcome, time.Time, error) {
+	since := c.rememberedSince()
+	ref, err := c.find(r)
+	if err != nil {
+		return Outcome{}, since, err
+	}
+	if o, ok := c.decidedOutcome(ref.id); ok {
+		return o, since, nil
+	}
+	if err := c.catchUp(ctx); err != nil {
+		return Outcome{}, since, err
+	}
+	if o, ok := c.decidedOutcome(ref.id); ok {
+		return o, since, nil
+	}
+	if r.Resolve {
+		o, err := c.resolve(ctx, ref, r)
+		return o, since, err
+	}
+	if r.Token != "" {
+		if err := c.stillOpen(ref); err != nil {
+			return Outcome{}, since, err
+		}
+		return Outcome{Txn: ref.id, Key: ref.key, Attempt: ref.attempt, Deadline: ref.deadline}, since, nil
+	}
+	if deadline, ok := c.openTxns.deadline(ref.id); ok {
+		return Outcome{Txn: ref.id, Key: ref.key, Attempt: ref.attempt, Deadline: deadline}, since, nil
+	}
+	return Outcome{}, since, &Error{Reason: TransactionNotFound, Message: "the transaction is not known here; that is no final answer, ask with resolve for one"}
+}
+
+func (c *Catalog) rememberedSince() (t time.Time) {
+	c.ledger.read(func(s *twophase.State) {
+		_, since := s.Floor()
+		t = since.Std()
+	})
+	return t
+}
+
+// find turns a reference into a transaction. For a key without an attempt: the
+// committed one, else the newest that is known, else the first.
+func (c *Catalog) find(r OutcomeRequest) (txnRef, error) {
+	switch {
+	case r.Token != "":
+		return c.open(r.Token)
+	case !r.Txn.IsZero():
+		if r.Resolve {
+			return txnRef{}, fieldError("transaction_id", r.Txn.String(), "cannot be resolved by its id", "give the token or the key")
+		}
+		return txnRef{id: r.Txn}, nil
+	case r.Key == "":
+		return txnRef{}, fieldError("transaction", "", "is missing", "give a token, a key or a transaction id")
+	}
+	attempt := r.Attempt
+	if attempt == 0 {
+		attempt = 1
+		if !r.Resolve {
+			c.ledger.read(func(s *twophase.State) {
+				for _, o := range c.attempts(s, r.Key, 1) {
+					attempt = o.Attempt
+					if o.Committed != nil {
+						break
+					}
+				}
+			})
+		}
+	}
+	return txnRef{id: twophase.DeriveTxnID(c.journal.Meta().Catalog, r.Key, attempt), key: r.Key, attempt: attempt}, nil
+}
+
+// resolve aborts what is undecided. It needs the token, or a time of first use that
+// the catalog still remembers: else a forgotten commit would be denied (R6).
+func (c *Catalog) resolve(ctx context.Context, ref txnRef, r OutcomeRequest) (Outcome, error) {
+	if r.Token == "" {
+		since := c.rememberedSince()
+		if r.BegunAfter.IsZero() || !r.BegunAfter.After(since) {
+			return Outcome{}, &Error{Reason: OutcomeExpired,
+				Message: fmt.Sprintf("without a token, resolve needs begun_after later than %s: older outcomes are forgotten", since.Format(time.RFC3339))}
+		}
+		ref.begun = c.next()
+	}
+	return c.abort(ctx, ref, twophase.RuleResolved, "resolved by GetOutcome")
+}
+
+// Abort ends a transaction, unless it is decided: then it answers the outcome. An
+// abort that arrives before the commit works by itself.
+func (c *Catalog) Abort(ctx context.Context, r OutcomeRef, reason string) (Outcome, error) {
+	if r.Token != "" {
+		ref, err := c.open(r.Token)
+		if err != nil {
+			return Outcome{}, err
+		}
+		return c.abort(ctx, ref, twophase.RuleClient, reason)
+	}
+	for _, o := range c.openTxns.list() {
+		if o.Txn == r.Txn && !r.Txn.IsZero() {
+			ref := txnRef{id: o.Txn, key: o.Key, attempt: o.Attempt, begun: c.next()}
+			return c.abort(ctx, ref, twophase.RuleOperator, reason)
+		}
+	}
+	if o, ok := c.decidedOutcome(r.Txn); ok {
+		return o, nil
+	}
+	return Outcome{}, &Error{Reason: TransactionNotFound, Message: fmt.Sprintf("transaction %s is not known as open here", r.Txn)}
+}
+
+func (c *Catalog) abort(ctx context.Context, ref txnRef, rule twophase.Rule, reason string) (Outcome, error) {
+	if err := c.upTo(ctx, ref.begun); err != nil {
+		return Outcome{}, err
+	}
+	rec := &twophase.Aborted{Txn: ref.id, Key: ref.key, Attempt: ref.attempt, Begun: ref.begun, Rule: rule,
+		Version: twophase.NoVersion, Detail: clip(reason, 1024)}
+	err := c.seq.submit(ctx, twophase.Request{Abort: rec})
+	var refused *twophase.Refused
+	if errors.As(err, &refused) {
+		return Outcome{}, c.refusal(ref, refused)
+	}
+	if err != nil {
+		return Outcome{}, c.storeError(err)
+	}
+	o, ok := c.decidedOutcome(ref.id)
+	if !ok {
+		return Outcome{}, &Error{Reason: OutcomeUnknown, Message: "the outcome is not known yet; repeat the call"}
+	}
+	return o, nil
+}
+
+// List lists open transactions and, if asked for, decided ones.
+func (c *Catalog) List(_ context.Context, r ListRequest) (Listed, error) {
+	size := pageSize(r.PageSize)
+	var filter twophase.TableID
+	if r.Table != "" {
+		row, err := c.table(r.Table)
+		if err != nil {
+			return Listed{}, err
+		}
+		filter = row.ID
+	}
+	before, err := decodePage(r.PageToken)
+	if err != nil {
+		return Listed{}, err
+	}
+	var out Listed
+	if r.PageToken == "" {
+		for _, o := range c.openTxns.list() {
+			if len(out.Open) < size && (filter == "" || slices.ContainsFunc(o.Tables, func(t StagedTable) bool { return t.Table == filter })) {
+				out.Open = append(out.Open, o)
+			}
+		}
+	}
+	if r.IncludeDecided {
+		out.Decided, out.NextPage = c.decidedPage(filter, before, size)
+	}
+	return out, nil
+}
+
+// decidedPage lists decided transactions, newest first, below a place.
+func (c *Catalog) decidedPage(filter twophase.TableID, before uint64, size int) (page []Outcome, next string) {
+	type row struct {
+		place uint64
+		id    twophase.TxnID
+		o     *twophase.Outcome
+	}
+	c.ledger.read(func(s *twophase.State) {
+		var rows []row
+		s.Outcomes(func(id twophase.TxnID, o *twophase.Outcome) bool {
+			place := uint64(o.Position)<<20 | uint64(o.Index)
+			if place < before && (filter == "" || writes(o, filter)) {
+				rows = append(rows, row{place, id, o})
+			}
+			return true
+		})
+		slices.SortFunc(rows, func(a, b row) int { return -compare(a.place, b.place) })
+		for i, r := range rows {
+			if i == size {
+				next = encodePage(rows[i-1].place)
+				break
+			}
+			page = append(page, c.outcomeOf(s, r.id, r.o))
+		}
+	})
+	return page, next
+}
+
+func writes(o *twophase.Outcome, id twophase.TableID) bool {
+	return o.Commit != nil && slices.ContainsFunc(o.Commit.Parts, func(p twophase.Part) bool { return p.Table == id })
+}
+
+func pageSize(n int) int {
+	if n <= 0 {
+		return 100
+	}
+	return min(n, 1000)
+}
+
+func encodePage(n uint64) string {
+	return base64.RawURLEncoding.EncodeToString([]byte(strconv.FormatUint(n, 36)))
+}
+
+// decodePage is the place that a page begins below; the largest for the first page.
+func decodePage(s string) (uint64, error) {
+	if s == "" {
+		return 1<<64 - 1, nil
+	}
+	b, err := base64.RawURLEncoding.DecodeString(s)
+	n, err2 := strconv.ParseUint(string(b), 36, 64)
+	if err != nil || err2 != nil {
+		return 0, fieldError("page_token", s, "is not one of ours", "pass next_page_token of the page before")
+	}
+	return n, nil
+}

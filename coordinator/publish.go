@@ -1,0 +1,333 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/txcoord/txcoord/tables"
+	"github.com/txcoord/txcoord/tables/objstore"
+	"github.com/txcoord/txcoord/twophase"
+)
+
+// publisher turns decided transactions into Delta versions. Rounds run in parallel;
+// in a round all tables go at once, per table one put is in flight. A publisher that
+// dies anywhere loses nothing: the next one walks the same logs (R3).
+type publisher struct {
+	c     *Catalog
+	ready chan struct{}
+	puts  chan struct{} // holds a token per put in flight
+
+	mu      sync.Mutex
+	running map[twophase.RoundID]bool
+
+	// progress is when a put or read last succeeded, by bucket (R12).
+	progressMu sync.Mutex
+	progress   map[string]time.Duration
+}
+
+func newPublisher(c *Catalog) *publisher {
+	return &publisher{c: c, ready: make(chan struct{}, 1), puts: make(chan struct{}, c.cfg.Limits.PutParallel),
+		running: map[twophase.RoundID]bool{}, progress: map[string]time.Duration{}}
+}
+
+// look says that the fold has moved.
+func (p *publisher) look() {
+	select {
+	case p.ready <- struct{}{}:
+	default:
+	}
+}
+
+// run starts a worker for each open round that has none.
+func (p *publisher) run(ctx context.Context) {
+	var workers sync.WaitGroup
+	defer workers.Wait()
+	for {
+		select {
+		case <-p.ready:
+		case <-ctx.Done():
+			return
+		}
+		var open []twophase.RoundID
+		p.c.ledger.read(func(s *twophase.State) {
+			for _, r := range s.Rounds() {
+				open = append(open, r.ID)
+			}
+		})
+		for _, id := range open {
+			if p.claim(id) {
+				workers.Go(func() {
+					defer p.release(id)
+					p.round(ctx, id)
+				})
+			}
+		}
+	}
+}
+
+func (p *publisher) claim(id twophase.RoundID) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.running[id] {
+		return false
+	}
+	p.running[id] = true
+	return true
+}
+
+func (p *publisher) release(id twophase.RoundID) {
+	p.mu.Lock()
+	delete(p.running, id)
+	p.mu.Unlock()
+	p.look()
+}
+
+// round works on one round until it is closed.
+func (p *publisher) round(ctx context.Context, id twophase.RoundID) {
+	began := p.c.cfg.Boot()
+	wait := 20 * time.Millisecond
+	for ctx.Err() == nil {
+		plan, held, open := p.plan(id)
+		if !open {
+			return
+		}
+		found, failures := p.publish(ctx, plan)
+		if len(failures) == 0 && !held {
+			if err := p.close(ctx, id, found); err == nil {
+				continue // the next plan sees it closed
+			} else if ctx.Err() == nil {
+				p.c.log.Warn("record a publication", "round", id, "error", err)
+			}
+		}
+		if p.c.cfg.Boot()-began > p.c.cfg.Limits.FreezeAfter {
+			p.freeze(ctx, id, failures)
+		}
+		p.pause(ctx, wait, held)
+		wait = min(2*wait, 2*time.Second)
+	}
+}
+
+// pause waits before the next try; a held round waits for an operator's record.
+func (p *publisher) pause(ctx context.Context, d time.Duration, held bool) {
+	if !held {
+		t := time.NewTimer(d)
+		defer t.Stop()
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+		}
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	before := p.c.next()
+	_ = p.c.ledger.wait(ctx, func(s *twophase.State) bool { return s.Next() > before })
+}
+
+type tableWork struct {
+	id     twophase.TableID
+	closed bool
+}
+
+func (p *publisher) plan(id twophase.RoundID) (work []tableWork, held, open bool) {
+	p.c.ledger.read(func(s *twophase.State) {
+		r, ok := s.Round(id)
+		if !ok {
+			return
+		}
+		open, held = true, s.Held(r)
+		for _, tp := range s.Plan(r) {
+			work = append(work, tableWork{id: tp.Table.Table, closed: tp.Closed})
+		}
+	})
+	return work, held, open
+}
+
+// publish walks all tables of a round at once and puts what is missing.
+func (p *publisher) publish(ctx context.Context, work []tableWork) ([]twophase.PublishedTable, map[twophase.TableID]error) {
+	found := make([]twophase.PublishedTable, len(work))
+	errs := make([]error, len(work))
+	_ = parallelIndex(len(work), len(work), func(i int) error {
+		if work[i].closed {
+			errs[i] = errors.New("the table is closed")
+			return nil
+		}
+		t, err := p.c.tables.of(work[i].id)
+		if err == nil {
+			var done twophase.WalkDone
+			done, err = p.c.walk(ctx, t, false)
+			found[i] = twophase.PublishedTable{Table: t.id, Versions: done.Found}
+		}
+		if errs[i] = err; err == nil {
+			p.progressed(bucketOf(t.uri))
+		}
+		return nil
+	})
+	failures := map[twophase.TableID]error{}
+	for i, err := range errs {
+		if err != nil {
+			failures[work[i].id] = err
+			if ctx.Err() == nil {
+				p.c.log.Warn("publish", "table", work[i].id, "error", err)
+			}
+		}
+	}
+	return found, failures
+}
+
+// close appends the publication record. Stale means that the fold has moved: the
+// next plan looks again.
+func (p *publisher) close(ctx context.Context, id twophase.RoundID, found []twophase.PublishedTable) error {
+	err := p.c.seq.submit(ctx, twophase.Request{Record: &twophase.Published{Round: id, Tables: found}})
+	var refused *twophase.Refused
+	if errors.As(err, &refused) && refused.Reason == twophase.ReasonStale {
+		return nil
+	}
+	return err
+}
+
+// freeze refuses commits on a round's tables while its own requests fail and other
+// tables of the same bucket make progress. A stall of the whole bucket freezes
+// nothing (R12).
+func (p *publisher) freeze(ctx context.Context, id twophase.RoundID, failures map[twophase.TableID]error) {
+	for table, cause := range failures {
+		t, err := p.c.tables.of(table)
+		if err != nil || !p.othersProgress(bucketOf(t.uri)) && !isFatal(cause) {
+			continue
+		}
+		already := false
+		p.c.ledger.read(func(s *twophase.State) {
+			row, ok := s.Table(table)
+			already = ok && row.Frozen != nil
+		})
+		if already {
+			continue
+		}
+		p.c.log.Error("a round cannot be published; its tables are frozen", "table", t.uri, "round", id, "error", cause)
+		rec := &twophase.Frozen{Round: id, Table: table, Cause: twophase.CauseStalled, Detail: clip(cause.Error(), 500)}
+		if err := p.c.seq.submit(ctx, twophase.Request{Record: rec}); err != nil {
+			p.c.log.Warn("freeze", "table", t.uri, "error", err)
+		}
+		return
+	}
+}
+
+// isFatal tells a refusal that waiting does not mend from a store that is away.
+func isFatal(err error) bool {
+	var own *Error
+	return errors.As(err, &own) && own.Reason != ObjectsUnavailable && own.Reason != StoreUnavailable
+}
+
+func bucketOf(uri string) string {
+	scheme, rest, _ := strings.Cut(uri, "://")
+	authority, _, _ := strings.Cut(rest, "/")
+	return scheme + "://" + authority
+}
+
+func (p *publisher) progressed(bucket string) {
+	p.progressMu.Lock()
+	defer p.progressMu.Unlock()
+	p.progress[bucket] = p.c.cfg.Boot()
+}
+
+func (p *publisher) othersProgress(bucket string) bool {
+	p.progressMu.Lock()
+	defer p.progressMu.Unlock()
+	at, ok := p.progress[bucket]
+	return ok && p.c.cfg.Boot()-at < p.c.cfg.Limits.FreezeAfter
+}
+
+// putVersion renders the changes as a version and puts it. Its content is a pure
+// function of journal and payloads, so every publisher puts the same actions (R2).
+func (c *Catalog) putVersion(ctx context.Context, t *handle, e twophase.PutVersion) (twophase.WalkResult, error) {
+	in := tables.RenderInput{Marker: e.Changes[len(e.Changes)-1].Number}
+	for _, ch := range e.Changes {
+		txn, err := c.renderTxn(ctx, t, ch)
+		if err != nil {
+			return nil, err
+		}
+		in.Txns = append(in.Txns, txn)
+	}
+	c.renderHead(&in, e.Changes[0].Round)
+	return c.put(ctx, t, e.Version, in)
+}
+
+func (c *Catalog) putBarrier(ctx context.Context, t *handle, e twophase.PutBarrier) (twophase.WalkResult, error) {
+	in := tables.RenderInput{Marker: e.Marker}
+	for _, ch := range e.GiveUp {
+		for _, d := range ch.Part.Digests {
+			in.NotApplied = append(in.NotApplied, tables.TxnRef{ID: ch.Txn, Digest: d})
+		}
+	}
+	c.renderHead(&in, e.GiveUp[0].Round)
+	return c.put(ctx, t, e.Version, in)
+}
+
+func (c *Catalog) renderHead(in *tables.RenderInput, r *twophase.Round) {
+	meta := c.journal.Meta()
+	in.Catalog, in.Incarnation, in.EngineVersion = meta.Catalog, meta.Incarnation, c.cfg.Version
+	in.Round, in.Time = r.ID.String(), r.Time
+}
+
+// renderTxn fetches a change's lines. A missing payload makes the publisher fold
+// again first (R20): somebody else may have published and removed it.
+func (c *Catalog) renderTxn(ctx context.Context, t *handle, ch *twophase.Change) (tables.RenderTxn, error) {
+	out := tables.RenderTxn{ID: ch.Txn, Digests: ch.Part.Digests, Blind: ch.Part.Read.Blind}
+	for _, d := range ch.Part.Digests {
+		id := payloadID{Begun: c.begunOf(ch.Txn), Txn: ch.Txn, Table: t.id, Digest: d}
+		p, err := c.payloads.get(ctx, id)
+		if errors.Is(err, errNoPayload) {
+			if err := c.catchUp(ctx); err != nil {
+				return out, err
+			}
+			return out, c.tableError(t, PartUnreadable, fmt.Sprintf("the staged part %s of decided transaction %s is gone", d, ch.Txn), err)
+		}
+		if err != nil {
+			return out, c.objectsError(t.uri, err)
+		}
+		out.Pieces = append(out.Pieces, p.actions)
+	}
+	return out, nil
+}
+
+func (c *Catalog) begunOf(id twophase.TxnID) (p twophase.Position) {
+	c.ledger.read(func(s *twophase.State) {
+		if o := s.Outcome(id); o != nil && o.Commit != nil {
+			p = o.Commit.Begun
+		}
+	})
+	return p
+}
+
+func (c *Catalog) put(ctx context.Context, t *handle, v twophase.Version, in tables.RenderInput) (twophase.WalkResult, error) {
+	if err := c.freshFold(ctx); err != nil { // R10
+		return nil, err
+	}
+	data, err := tables.RenderCommit(in)
+	if err != nil {
+		return nil, c.tableError(t, BrokenInvariant, "a decided version cannot be rendered", err)
+	}
+	select {
+	case c.publisher.puts <- struct{}{}:
+		defer func() { <-c.publisher.puts }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.cfg.Limits.PutDeadline)
+	defer cancel()
+	err = t.log.PutCommit(ctx, v, data)
+	switch {
+	case err == nil:
+		t.seen(v, c.cfg.Boot())
+		return twophase.PutResult{Done: true, Identity: twophase.HashOf(data)}, nil
+	case errors.Is(err, objstore.ErrExists):
+		return twophase.PutResult{Exists: true}, nil
+	case errors.Is(err, objstore.ErrUnknown):
+		return twophase.PutResult{Unknown: true}, nil
+	}
+	return nil, c.objectsError(t.uri, err)
+}

@@ -1,0 +1,191 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/txcoord/txcoord/lock"
+	"github.com/txcoord/txcoord/tables"
+	"github.com/txcoord/txcoord/twophase"
+)
+
+// sequencer turns waiting requests into entries. Group commit is natural: while
+// one append is in flight requests queue, and when it returns all that waits goes
+// into the next entry. No timer, so a lone writer never waits.
+type sequencer struct {
+	c *Catalog
+
+	mu    sync.Mutex
+	queue []*submission
+	ready chan struct{} // holds one token while the queue may have something
+}
+
+// submission is a request on its way into the journal.
+type submission struct {
+	request twophase.Request
+	// writes must be durable before the entry that holds the request's record, or
+	// together with it.
+	writes []lock.Write
+	// answer gets one value: nil when the request's entry is folded, else why there
+	// is no record about it.
+	answer chan error
+}
+
+func newSequencer(c *Catalog) *sequencer {
+	return &sequencer{c: c, ready: make(chan struct{}, 1)}
+}
+
+// submit asks for a record and waits for the entry that holds it, or that decided
+// the same transaction, to be folded. What it means is then to be read from the
+// fold (R5). A *twophase.Refused says that there is no record and will be none.
+// When ctx ends, the request may still be recorded.
+func (s *sequencer) submit(ctx context.Context, r twophase.Request, writes ...lock.Write) error {
+	sub := &submission{request: r, writes: writes, answer: make(chan error, 1)}
+	s.enqueue(sub)
+	select {
+	case err := <-sub.answer:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (s *sequencer) enqueue(sub *submission) {
+	s.mu.Lock()
+	s.queue = append(s.queue, sub)
+	s.mu.Unlock()
+	s.signal()
+}
+
+func (s *sequencer) signal() {
+	select {
+	case s.ready <- struct{}{}:
+	default:
+	}
+}
+
+// run appends until ctx ends; then everything that waits is answered "unknown".
+func (s *sequencer) run(ctx context.Context) {
+	for {
+		select {
+		case <-s.ready:
+		case <-ctx.Done():
+			s.answerAll(s.take(), ctx.Err())
+			return
+		}
+		group := s.take()
+		if len(group) == 0 {
+			continue
+		}
+		rest, err := s.group(ctx, group)
+		if err != nil {
+			s.answerAll(rest, err)
+			continue
+		}
+		if len(rest) > 0 {
+			s.putBack(rest)
+		}
+	}
+}
+
+func (s *sequencer) take() []*submission {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	q := s.queue
+	s.queue = nil
+	return q
+}
+
+func (s *sequencer) putBack(rest []*submission) {
+	s.mu.Lock()
+	s.queue = append(rest, s.queue...)
+	s.mu.Unlock()
+	s.signal()
+}
+
+func (s *sequencer) answerAll(group []*submission, err error) {
+	for _, sub := range group {
+		sub.answer <- err
+	}
+}
+
+// group decides the requests against the present fold, appends the entry and folds
+// what stands at the position afterwards. It returns what has to be asked again:
+// the deferred, and everything recorded if the position was lost (R15).
+func (s *sequencer) group(ctx context.Context, group []*submission) ([]*submission, error) {
+	if err := s.c.ledger.stopped(); err != nil {
+		return group, err
+	}
+	decision, entry := s.decide(group)
+	var recorded, again []*submission
+	var writes []lock.Write
+	for i, a := range decision.Answers {
+		switch {
+		case a.Recorded:
+			recorded = append(recorded, group[i])
+			writes = append(writes, group[i].writes...)
+		case a.Deferred:
+			again = append(again, group[i])
+		default:
+			group[i].answer <- a.Refused
+		}
+	}
+	if len(decision.Records) == 0 {
+		s.answerAll(recorded, nil) // decided before: the fold has the answer
+		return again, nil
+	}
+	won, err := s.append(ctx, entry, writes)
+	switch {
+	case err != nil:
+		return append(recorded, again...), err
+	case !won:
+		return append(recorded, again...), nil
+	}
+	s.answerAll(recorded, nil)
+	return again, nil
+}
+
+func (s *sequencer) decide(group []*submission) (twophase.Decision, *twophase.Entry) {
+	c := s.c
+	requests := make([]twophase.Request, len(group))
+	for i, sub := range group {
+		requests[i] = sub.request
+	}
+	c.ledger.mu.RLock()
+	defer c.ledger.mu.RUnlock()
+	st := c.ledger.state
+	d := twophase.Decide(st, requests, twophase.DecideInput{
+		Rules: tables.Rules{}, Views: c.tables.views(requests), Fetched: c.facts.all(),
+		MaxBytes: c.cfg.Limits.EntryBytes, Limit: c.cfg.Limits.MaxEntryBytes,
+	})
+	return d, &twophase.Entry{
+		Header: twophase.Header{
+			Catalog: st.Catalog(), Incarnation: st.Incarnation(), Position: st.Next(), Previous: st.Previous(),
+			Time: max(st.Time(), twophase.TimeOf(c.cfg.Now())), Writer: c.cfg.Address, Checkpoint: st.Checkpoint(),
+		},
+		Records: d.Records,
+	}
+}
+
+// append puts the entry and folds what stands at its position. An error means that
+// the outcome is unknown: whoever waits repeats the same call (R5).
+func (s *sequencer) append(ctx context.Context, e *twophase.Entry, writes []lock.Write) (won bool, err error) {
+	if err := s.c.checkpoints.pace(ctx, e.Position); err != nil {
+		return false, err
+	}
+	raw := e.Encode()
+	filled, err := s.c.journal.Append(ctx, e.Position, raw, writes...)
+	if err != nil {
+		if errors.Is(err, lock.ErrBehind) {
+			err = s.c.ledger.fail(fmt.Errorf("this replica has fallen behind the ring: %w", err))
+		}
+		return false, err
+	}
+	if err := s.c.ledger.fold(filled); err != nil {
+		s.c.log.Error("the journal cannot be folded; the catalog takes no writes", "position", e.Position, "error", err)
+		return false, err
+	}
+	return string(filled) == string(raw), nil
+}

@@ -1,0 +1,397 @@
+package coordinator
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sort"
+	"time"
+
+	"github.com/txcoord/txcoord/twophase"
+)
+
+// tableSet is the versions of all tables at one snapshot. It is never changed once
+// made, so that readers share it.
+type tableSet struct {
+	version twophase.SnapshotVersion
+	time    twophase.Time
+	tables  map[twophase.TableID]twophase.Version
+}
+
+// Snapshot answers which versions of the tables belong together.
+func (c *Catalog) Snapshot(ctx context.Context, ref SnapshotRef, filter []string) (Snapshot, error) {
+	set, err := c.resolveSnapshot(ctx, ref)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	out := Snapshot{Version: set.version, Time: set.time.Std()}
+	c.ledger.read(func(s *twophase.State) {
+		for id, v := range set.tables {
+			t, ok := s.Table(id)
+			if !ok {
+				continue
+			}
+			out.Tables = append(out.Tables, SnapshotTable{ID: id, Name: t.Name, URI: t.URI, Version: v,
+				Frozen: t.Frozen != nil && set.version == s.Shown()})
+		}
+		for name, v := range s.Tags() {
+			if v == set.version {
+				out.Tags = append(out.Tags, name)
+			}
+		}
+	})
+	slices.Sort(out.Tags)
+	slices.SortFunc(out.Tables, func(a, b SnapshotTable) int { return compare(a.Name, b.Name) })
+	if len(filter) == 0 {
+		return out, nil
+	}
+	return c.only(out, filter)
+}
+
+// only keeps the tables that a filter names; each must be there.
+func (c *Catalog) only(s Snapshot, filter []string) (Snapshot, error) {
+	var kept []SnapshotTable
+	for _, ref := range filter {
+		uri := ref
+		if isURI(ref) {
+			if u, err := canonicalTable(ref); err == nil {
+				uri = u
+			}
+		}
+		i := slices.IndexFunc(s.Tables, func(t SnapshotTable) bool { return t.Name == ref || string(t.ID) == ref || t.URI == uri })
+		if i < 0 {
+			return Snapshot{}, &Error{Reason: TableNotFound, Message: fmt.Sprintf("table %q is not in snapshot %d", clip(ref, 256), s.Version),
+				Field: &FieldDetail{Field: "tables", Value: clip(ref, 256), Remedy: "name a table of that snapshot"}}
+		}
+		kept = append(kept, s.Tables[i])
+	}
+	s.Tables = kept
+	return s, nil
+}
+
+func (c *Catalog) resolveSnapshot(ctx context.Context, ref SnapshotRef) (*tableSet, error) {
+	version := ref.Version
+	switch {
+	case ref.Tag != "":
+		ok := false
+		c.ledger.read(func(s *twophase.State) { version, ok = s.Tags()[ref.Tag] })
+		if !ok {
+			return nil, &Error{Reason: SnapshotNotFound, Message: fmt.Sprintf("there is no tag %q", clip(ref.Tag, 256))}
+		}
+	case !ref.Time.IsZero():
+		var err error
+		if version, err = c.atTime(ctx, ref.Time); err != nil {
+			return nil, err
+		}
+	case version == 0:
+		return c.latest(), nil
+	}
+	return c.at(ctx, version)
+}
+
+// latest is made from the fold's table rows, and shared until the next snapshot.
+func (c *Catalog) latest() *tableSet {
+	var set *tableSet
+	c.ledger.read(func(s *twophase.State) {
+		set = &tableSet{version: s.Shown(), time: s.Time(), tables: make(map[twophase.TableID]twophase.Version)}
+		if snaps := s.Snapshots(); len(snaps) > 0 {
+			set.time = snaps[len(snaps)-1].Time
+		}
+		for _, t := range s.Tables() {
+			set.tables[t.Table] = t.Shown
+		}
+	})
+	return set
+}
+
+// at is a snapshot by its version: from the newest one backwards as far as the fold
+// goes, from the manifests before that.
+func (c *Catalog) at(ctx context.Context, v twophase.SnapshotVersion) (*tableSet, error) {
+	set := c.latest()
+	if v == set.version {
+		return set, nil
+	}
+	if v > set.version {
+		return nil, &Error{Reason: SnapshotNotFound, Message: fmt.Sprintf("there is no snapshot %d; the newest is %d", v, set.version)}
+	}
+	base, changes, ok := c.back(v)
+	if !ok {
+		return c.manifests.at(ctx, v)
+	}
+	if base != nil {
+		set = base
+	}
+	return set.forward(changes, v), nil
+}
+
+// back returns a full set at or below v and the changes from there up to v.
+func (c *Catalog) back(v twophase.SnapshotVersion) (*tableSet, []*twophase.Snapshot, bool) {
+	base := c.manifests.nearest(v)
+	var changes []*twophase.Snapshot
+	ok := false
+	c.ledger.read(func(s *twophase.State) {
+		snaps := s.Snapshots()
+		i := sort.Search(len(snaps), func(i int) bool { return snaps[i].Version > base.version })
+		j := sort.Search(len(snaps), func(i int) bool { return snaps[i].Version > v })
+		ok = j > i && snaps[i].Version == base.version+1 || base.version == v
+		changes = slices.Clone(snaps[i:j])
+	})
+	return base, changes, ok
+}
+
+// forward applies what later snapshots changed.
+func (t *tableSet) forward(changes []*twophase.Snapshot, upTo twophase.SnapshotVersion) *tableSet {
+	out := &tableSet{version: t.version, time: t.time, tables: maps.Clone(t.tables)}
+	if out.tables == nil {
+		out.tables = map[twophase.TableID]twophase.Version{}
+	}
+	for _, s := range changes {
+		if s.Version <= out.version || s.Version > upTo {
+			continue
+		}
+		for _, st := range s.Tables {
+			out.tables[st.Table] = st.Version
+		}
+		for _, id := range s.Removed {
+			delete(out.tables, id)
+		}
+		out.version, out.time = s.Version, s.Time
+	}
+	return out
+}
+
+// atTime is the newest snapshot that is not younger than a time.
+func (c *Catalog) atTime(ctx context.Context, at time.Time) (twophase.SnapshotVersion, error) {
+	var found, oldest twophase.SnapshotVersion
+	c.ledger.read(func(s *twophase.State) {
+		snaps := s.Snapshots()
+		if len(snaps) > 0 {
+			oldest = snaps[0].Version
+		}
+		i := sort.Search(len(snaps), func(i int) bool { return snaps[i].Time.Std().After(at) })
+		if i > 0 {
+			found = snaps[i-1].Version
+		}
+	})
+	if found != 0 {
+		return found, nil
+	}
+	if oldest > 1 {
+		return c.manifests.atTime(ctx, at, oldest-1)
+	}
+	return 0, &Error{Reason: SnapshotNotFound, Message: fmt.Sprintf("there is no snapshot as old as %s", at.UTC().Format(time.RFC3339Nano))}
+}
+
+// change describes a snapshot; before is the set of the one below.
+func (c *Catalog) change(s *twophase.Snapshot, before *tableSet) SnapshotChange {
+	out := SnapshotChange{Version: s.Version, Time: s.Time.Std(), Kind: s.Kind}
+	c.ledger.read(func(st *twophase.State) {
+		for _, t := range s.Tables {
+			from, ok := before.tables[t.Table]
+			if !ok {
+				from = twophase.NoVersion
+			}
+			out.Tables = append(out.Tables, tableChange(st, t.Table, from, t.Version))
+		}
+		for _, id := range s.Removed {
+			out.Tables = append(out.Tables, tableChange(st, id, before.tables[id], twophase.NoVersion))
+		}
+		out.Txns = snapshotTxns(st, s)
+	})
+	slices.SortFunc(out.Tables, func(a, b TableChange) int { return compare(a.Name, b.Name) })
+	return out
+}
+
+func tableChange(st *twophase.State, id twophase.TableID, from, to twophase.Version) TableChange {
+	ch := TableChange{ID: id, From: from, To: to}
+	if t, ok := st.Table(id); ok {
+		ch.Name, ch.URI = t.Name, t.URI
+	}
+	return ch
+}
+
+func snapshotTxns(st *twophase.State, s *twophase.Snapshot) []SnapshotTxn {
+	out := make([]SnapshotTxn, 0, len(s.Txns))
+	for _, id := range s.Txns {
+		t := SnapshotTxn{Txn: id, Snapshot: s.Version}
+		if o := st.Outcome(id); o != nil && o.Commit != nil {
+			t.Key = o.Commit.Key
+			for i := range o.Commit.Parts {
+				t.Tables = append(t.Tables, o.Commit.Parts[i].Table)
+			}
+		}
+		out = append(out, t)
+	}
+	return out
+}
+
+// changes are the snapshots after one version and up to another, as the fold holds
+// them; ok is false if some are only in the manifests.
+func (c *Catalog) changes(after, upTo twophase.SnapshotVersion) (out []*twophase.Snapshot, ok bool) {
+	c.ledger.read(func(s *twophase.State) {
+		snaps := s.Snapshots()
+		i := sort.Search(len(snaps), func(i int) bool { return snaps[i].Version > after })
+		j := sort.Search(len(snaps), func(i int) bool { return snaps[i].Version > upTo })
+		out = slices.Clone(snaps[i:j])
+		ok = after >= upTo || len(out) > 0 && out[0].Version == after+1
+	})
+	return out, ok
+}
+
+func outOfRange(v twophase.SnapshotVersion) error {
+	return &Error{Reason: SnapshotOutOfRange, Message: fmt.Sprintf("what snapshot %d changed is no longer kept in memory; read its manifest", v)}
+}
+
+// Snapshots lists snapshots, newest first, each with what it changed.
+func (c *Catalog) Snapshots(ctx context.Context, table string, size int, page string) (SnapshotPage, error) {
+	before, err := decodePage(page)
+	if err != nil {
+		return SnapshotPage{}, err
+	}
+	var filter twophase.TableID
+	if table != "" {
+		row, err := c.table(table)
+		if err != nil {
+			return SnapshotPage{}, err
+		}
+		filter = row.ID
+	}
+	var rows []*twophase.Snapshot
+	more := false
+	size = pageSize(size)
+	c.ledger.read(func(s *twophase.State) {
+		snaps := s.Snapshots()
+		for i := len(snaps) - 1; i >= 0; i-- {
+			sn := snaps[i]
+			if uint64(sn.Version) >= before || filter != "" && !touches(sn, filter) {
+				continue
+			}
+			if len(rows) == size {
+				more = true
+				return
+			}
+			rows = append(rows, sn)
+		}
+	})
+	var out SnapshotPage
+	for _, sn := range rows {
+		below, err := c.below(ctx, sn.Version)
+		if err != nil {
+			return SnapshotPage{}, err
+		}
+		out.Snapshots = append(out.Snapshots, c.change(sn, below))
+	}
+	if more {
+		out.NextPage = encodePage(uint64(rows[len(rows)-1].Version))
+	}
+	return out, nil
+}
+
+func touches(s *twophase.Snapshot, id twophase.TableID) bool {
+	return slices.Contains(s.Removed, id) || slices.ContainsFunc(s.Tables, func(t twophase.SnapshotTable) bool { return t.Table == id })
+}
+
+func (c *Catalog) below(ctx context.Context, v twophase.SnapshotVersion) (*tableSet, error) {
+	if v <= 1 {
+		return &tableSet{}, nil
+	}
+	return c.at(ctx, v-1)
+}
+
+// Watch calls yield for each snapshot after a version, in order, none left out,
+// until ctx ends or yield fails. after nil means from now on.
+func (c *Catalog) Watch(ctx context.Context, after *twophase.SnapshotVersion, yield func(SnapshotChange) error) error {
+	at := c.Shown()
+	if after != nil {
+		if *after > at {
+			return &Error{Reason: SnapshotOutOfRange, Message: fmt.Sprintf("snapshot %d does not exist yet; the newest is %d", *after, at)}
+		}
+		at = *after
+	}
+	set := &tableSet{}
+	if at > 0 {
+		var err error
+		if set, err = c.at(ctx, at); err != nil {
+			return err
+		}
+	}
+	for {
+		if err := c.ledger.wait(ctx, func(s *twophase.State) bool { return s.Shown() > at }); err != nil {
+			return c.ledgerError(err)
+		}
+		rows, ok := c.changes(at, c.Shown())
+		if !ok {
+			return outOfRange(at + 1)
+		}
+		for _, sn := range rows {
+			if err := yield(c.change(sn, set)); err != nil {
+				return err
+			}
+			set = set.forward([]*twophase.Snapshot{sn}, sn.Version)
+			at = sn.Version
+		}
+	}
+}
+
+// Diff says what changed from one snapshot to another.
+func (c *Catalog) Diff(ctx context.Context, from, to twophase.SnapshotVersion) (Diff, error) {
+	if to == 0 {
+		to = c.Shown()
+	}
+	if from > to {
+		return Diff{}, fieldError("from", fmt.Sprint(from), fmt.Sprintf("is above to, %d", to), "swap them")
+	}
+	a := &tableSet{}
+	var err error
+	if from > 0 {
+		if a, err = c.at(ctx, from); err != nil {
+			return Diff{}, err
+		}
+	}
+	b := &tableSet{}
+	if to > 0 {
+		if b, err = c.at(ctx, to); err != nil {
+			return Diff{}, err
+		}
+	}
+	rows, ok := c.changes(from, to)
+	if !ok {
+		return Diff{}, outOfRange(from + 1)
+	}
+	out := Diff{From: from, To: to}
+	c.ledger.read(func(s *twophase.State) {
+		for id, v := range b.tables {
+			old, ok := a.tables[id]
+			if !ok {
+				old = twophase.NoVersion
+			}
+			if old != v {
+				out.Tables = append(out.Tables, tableChange(s, id, old, v))
+			}
+		}
+		for id, v := range a.tables {
+			if _, ok := b.tables[id]; !ok {
+				out.Tables = append(out.Tables, tableChange(s, id, v, twophase.NoVersion))
+			}
+		}
+		for _, sn := range rows {
+			out.Txns = append(out.Txns, snapshotTxns(s, sn)...)
+		}
+	})
+	slices.SortFunc(out.Tables, func(a, b TableChange) int { return compare(a.Name, b.Name) })
+	return out, nil
+}
+
+// Tag names a snapshot; version 0 takes the name away.
+func (c *Catalog) Tag(ctx context.Context, name string, v twophase.SnapshotVersion) error {
+	if name == "" || len(name) > 255 {
+		return fieldError("tag", name, "is empty or longer than 255 bytes", "use 1 to 255 bytes")
+	}
+	if v != 0 {
+		if _, err := c.at(ctx, v); err != nil {
+			return err
+		}
+	}
+	return c.adminRecord(ctx, &twophase.Tagged{Name: name, Snapshot: v})
+}

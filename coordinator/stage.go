@@ -1,0 +1,253 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/txcoord/txcoord/lock"
+	"github.com/txcoord/txcoord/tables"
+	"github.com/txcoord/txcoord/twophase"
+)
+
+// Stage validates one piece of a transaction and makes it durable, invisibly.
+// Staging the same bytes again gives the same digest and writes nothing new.
+func (c *Catalog) Stage(ctx context.Context, r StageRequest) (Staged, error) {
+	ref, err := c.open(r.Token)
+	if err != nil {
+		return Staged{}, err
+	}
+	if err := c.stillOpen(ref); err != nil {
+		return Staged{}, err
+	}
+	row, err := c.table(r.Table)
+	if err != nil {
+		return Staged{}, err
+	}
+	if row.Frozen != nil {
+		return Staged{}, frozenError(row)
+	}
+	p, profile, err := c.parse(ctx, row, r.Read, r.Actions)
+	if err != nil {
+		return Staged{}, err
+	}
+	id := payloadID{Begun: ref.begun, Txn: ref.id, Table: row.ID, Digest: p.digest()}
+	if err := c.payloads.stage(ctx, id, p); err != nil {
+		return Staged{}, c.storeError(fmt.Errorf("stage a part of %s: %w", row.Name, err))
+	}
+	c.openTxns.staged(ref, r.Client, id, row.Name, int64(len(r.Actions)))
+	return Staged{
+		Digest: id.Digest, Table: row.ID, MetaDataID: profile.MetaData.ID,
+		Bytes: int64(len(r.Actions)), Lines: p.parsed.Lines, Hint: c.hint(row, p, profile),
+	}, nil
+}
+
+// stillOpen refuses what is decided or forgotten before anything is stored.
+func (c *Catalog) stillOpen(ref txnRef) error {
+	var floor twophase.Position
+	c.ledger.read(func(s *twophase.State) { floor, _ = s.Floor() })
+	o, ok := c.decidedOutcome(ref.id)
+	switch {
+	case ok && o.Aborted != nil:
+		return abortedError(o)
+	case !ok && ref.begun < floor:
+		return &Error{Reason: OutcomeExpired, Message: "the transaction is older than what the catalog remembers; begin again"}
+	}
+	return nil
+}
+
+// parse checks a piece against the table as it is now. *Error.
+func (c *Catalog) parse(ctx context.Context, row TableInfo, read tables.ReadDeclaration, actions []byte) (*payload, *tables.Profile, error) {
+	_, profile, err := c.tables.loaded(ctx, row.ID)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := c.checkRead(read, row.Name); err != nil {
+		return nil, nil, err
+	}
+	parsed, err := tables.ParseActions(row.URI, c.cfg.Limits.Actions, actions)
+	if err == nil {
+		err = writableBy(profile)
+	}
+	if err == nil {
+		err = tables.Validate(parsed, profile)
+	}
+	if err == nil {
+		err = fitsRead(parsed, read)
+	}
+	if err != nil {
+		return nil, nil, inputError(row.Name, err)
+	}
+	p := &payload{
+		head:    payloadHead{Format: payloadFormat, Table: row.ID, MetaDataID: profile.MetaData.ID, Read: read},
+		actions: actions, parsed: parsed,
+	}
+	return p, profile, nil
+}
+
+// writableBy refuses tables that we may not write beside, or whose settings would
+// let other engines lose what the protocol rests on (R21).
+func writableBy(p *tables.Profile) error {
+	if err := p.CheckWritable(); err != nil {
+		return err
+	}
+	return tables.CheckSettings(p)
+}
+
+// fitsRead: a blind part holds adds and txn only.
+func fitsRead(a *tables.Actions, read tables.ReadDeclaration) error {
+	if !read.Blind || a.Shape().Appends {
+		return nil
+	}
+	return &tables.InputError{Field: "read.blind", Value: "true", Reason: "the part holds more than add and txn actions",
+		Remedy: "declare the version that was read instead"}
+}
+
+// checkRead checks a read declaration's shape.
+func (c *Catalog) checkRead(r tables.ReadDeclaration, table string) error {
+	bad := func(field, why, remedy string) error {
+		e := fieldError(field, "", why, remedy)
+		e.Field.Table = table
+		return e
+	}
+	points := 0
+	for _, set := range []bool{r.Blind, r.Version != nil, r.Snapshot != nil} {
+		if set {
+			points++
+		}
+	}
+	switch {
+	case points != 1:
+		return bad("read", "needs exactly one of blind, version and snapshot version", "say what was read when the change was made")
+	case r.Version != nil && *r.Version < 0:
+		return bad("read.version", "is negative", "give a version from 0")
+	case r.Blind && (r.Kind != tables.ReadNothing || len(r.Apps) > 0):
+		return bad("read.read_set", "is set beside blind", "leave it out, or give the version that was read")
+	case len(r.Files) > c.cfg.Limits.ReadFiles:
+		return limitError("read_files", int64(len(r.Files)), int64(c.cfg.Limits.ReadFiles))
+	}
+	return nil
+}
+
+// hint says why a commit of the piece would fail as things stand. Only Commit decides.
+func (c *Catalog) hint(row TableInfo, p *payload, profile *tables.Profile) *ConflictDetail {
+	facts, err := tables.PartFacts(p.parsed, profile, p.head.Read)
+	if err != nil {
+		return nil
+	}
+	var why *twophase.Conflict
+	c.ledger.read(func(s *twophase.State) {
+		t := c.tables.peek(row.ID)
+		if t != nil && t.view != nil {
+			why = t.view.Try().Fits(facts)
+		}
+	})
+	if why == nil {
+		return nil
+	}
+	p.parsed.Explain(why)
+	return &ConflictDetail{Table: row.Name, TableID: row.ID, Version: twophase.NoVersion, Rule: why.Rule, Path: why.Path, Detail: why.Detail}
+}
+
+// part is one table's side of a commit, ready to be decided.
+type part struct {
+	row     TableInfo
+	record  twophase.Part
+	actions *tables.Actions
+	writes  []lock.Write
+}
+
+// assemble puts the listed pieces of a table together, validates them as one, and
+// makes their facts.
+func (c *Catalog) assemble(ctx context.Context, ref txnRef, tp TableParts) (*part, error) {
+	row, err := c.table(tp.Table)
+	if err != nil {
+		return nil, err
+	}
+	pieces := make([]*payload, len(tp.Digests))
+	for i, d := range tp.Digests {
+		id := payloadID{Begun: ref.begun, Txn: ref.id, Table: row.ID, Digest: d}
+		if pieces[i], err = c.payloads.get(ctx, id); err != nil {
+			return nil, c.pieceError(row, d, err)
+		}
+	}
+	return c.join(ctx, row, tp.Digests, pieces)
+}
+
+func (c *Catalog) pieceError(row TableInfo, d twophase.Digest, err error) error {
+	detail := &TableDetail{Table: row.Name, TableID: row.ID, URI: row.URI, Version: twophase.NoVersion, File: d.String()}
+	switch {
+	case errors.Is(err, errNoPayload):
+		return &Error{Reason: PartNotStaged, Table: detail,
+			Message: fmt.Sprintf("part %s of table %s was never staged under this token", d, row.Name)}
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return err
+	}
+	return &Error{Reason: PartUnreadable, Table: detail, Message: fmt.Sprintf("part %s of table %s cannot be read", d, row.Name), Cause: err}
+}
+
+// join makes one part of the pieces of a table.
+func (c *Catalog) join(ctx context.Context, row TableInfo, digests []twophase.Digest, pieces []*payload) (*part, error) {
+	_, profile, err := c.tables.loaded(ctx, row.ID)
+	if err != nil {
+		return nil, err
+	}
+	head := pieces[0].head
+	for _, p := range pieces[1:] {
+		if !sameRead(p.head.Read, head.Read) {
+			return nil, fieldError("tables", row.Name, "its parts have different read declarations", "stage all parts of a table with the same one")
+		}
+	}
+	actions := pieces[0].parsed
+	if actions == nil || len(pieces) > 1 {
+		raw := make([][]byte, len(pieces))
+		for i, p := range pieces {
+			raw[i] = p.actions
+		}
+		if actions, err = tables.ParseActions(row.URI, c.cfg.Limits.Actions, raw...); err != nil {
+			return nil, inputError(row.Name, err)
+		}
+	}
+	if err := tables.Validate(actions, profile); err != nil {
+		return nil, inputError(row.Name, err)
+	}
+	if err := writableBy(profile); err != nil {
+		return nil, inputError(row.Name, err)
+	}
+	read, err := c.readPoint(row, head.Read)
+	if err != nil {
+		return nil, err
+	}
+	facts, err := tables.PartFacts(actions, profile, head.Read)
+	if err != nil {
+		return nil, inputError(row.Name, err)
+	}
+	p := &part{row: row, actions: actions, record: twophase.Part{
+		Table: row.ID, MetaDataID: head.MetaDataID, Digests: digests, Read: read, Facts: facts, Shape: actions.Shape()}}
+	if len(facts) > c.cfg.Limits.FactsBytes {
+		if p.record.FactsRef, err = c.facts.store(ctx, facts); err != nil {
+			return nil, c.objectsError(row.URI, err)
+		}
+	}
+	return p, nil
+}
+
+// readPoint turns a declaration's point into a version of the table (R14).
+func (c *Catalog) readPoint(row TableInfo, r tables.ReadDeclaration) (twophase.ReadPoint, error) {
+	switch {
+	case r.Blind:
+		return twophase.ReadPoint{Blind: true}, nil
+	case r.Version != nil:
+		return twophase.ReadPoint{Version: *r.Version}, nil
+	}
+	snap, err := c.Snapshot(context.Background(), SnapshotRef{Version: *r.Snapshot}, nil)
+	if err != nil {
+		return twophase.ReadPoint{}, fieldError("read.snapshot_version", fmt.Sprint(*r.Snapshot), "is not a snapshot that is known", "read a snapshot that GetSnapshot answers")
+	}
+	for _, t := range snap.Tables {
+		if t.ID == row.ID {
+			return twophase.ReadPoint{Version: t.Version}, nil
+		}
+	}
+	return twophase.ReadPoint{}, fieldError("read.snapshot_version", fmt.Sprint(*r.Snapshot), "does not contain table "+row.Name, "read a snapshot that contains it")
+}
