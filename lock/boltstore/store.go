@@ -1,0 +1,183 @@
+package boltstore
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+
+	"go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
+
+	"github.com/txcoord/txcoord/lock"
+)
+
+// Config changes what Open does; its zero value is usable.
+type Config struct {
+	// MaxValue is the largest value in bytes; default 8 MiB.
+	MaxValue int
+	// LockWait is how long Open waits for a process that has the file open to let
+	// go of it, as one does that is just being killed; default 250 ms.
+	LockWait time.Duration
+}
+
+var (
+	// ErrInUse: another process, or another store in this one, has the file open.
+	ErrInUse = errors.New("store file is in use")
+	// ErrClosed: the store was closed. Nothing was carried out.
+	ErrClosed = errors.New("store is closed")
+)
+
+// items is the bucket that holds everything: key → revision, 8 bytes, and value.
+// Its sequence is the last revision given out. The number is that of the format.
+var items = []byte("txcoord items 1")
+
+// Store is an open file.
+type Store struct {
+	db       *bbolt.DB
+	path     string
+	maxValue int
+	// update is db.Update, except where tests let it fail.
+	update func(func(*bbolt.Tx) error) error
+
+	mu      sync.Mutex
+	waiting []*write
+	// flight is the commit under way, nil between two.
+	flight *flight
+	// unsettled: a commit failed, so what the file says may be in memory only. The
+	// next commit that succeeds settles it, and nothing is answered before.
+	unsettled bool
+	closed    bool
+	// wake tells the committer that something waits, stopped that it has left.
+	wake, stopped chan struct{}
+}
+
+var _ lock.Store = (*Store)(nil)
+
+// Open opens a store file, which it makes if there is none, in a folder that exists.
+func Open(path string, cfg Config) (*Store, error) {
+	if cfg.MaxValue == 0 {
+		cfg.MaxValue = 8 << 20
+	}
+	if cfg.LockWait == 0 {
+		cfg.LockWait = 250 * time.Millisecond
+	}
+	db, err := bbolt.Open(path, 0o600, options(cfg))
+	if err != nil {
+		return nil, openError(path, err)
+	}
+	if err := prepare(db, path); err != nil {
+		return nil, errors.Join(fmt.Errorf("open store %s: %w", path, err), db.Close())
+	}
+	s := &Store{
+		db: db, path: path, maxValue: cfg.MaxValue, update: db.Update,
+		wake: make(chan struct{}, 1), stopped: make(chan struct{}),
+	}
+	go s.commitAll()
+	return s, nil
+}
+
+// options: the list of free pages is not written with each commit but found again
+// by Open, which reads the file's branch pages; the map is large enough that
+// growing seldom has to wait for readers.
+func options(cfg Config) *bbolt.Options {
+	return &bbolt.Options{
+		Timeout:         cfg.LockWait,
+		NoFreelistSync:  true,
+		FreelistType:    bbolt.FreelistMapType,
+		InitialMmapSize: 64 << 20,
+		NoStatistics:    true,
+	}
+}
+
+// openError names the file and the way out.
+func openError(path string, err error) error {
+	switch {
+	case errors.Is(err, bolterrors.ErrTimeout):
+		return fmt.Errorf("open store %s: %w: another process serves from it; stop that one, or give this one a file of its own", path, ErrInUse)
+	case errors.Is(err, bolterrors.ErrInvalid), errors.Is(err, bolterrors.ErrVersionMismatch), errors.Is(err, bolterrors.ErrChecksum):
+		return fmt.Errorf("open store %s: not a store file, or damaged: %w; name another file, or bring this one back from a copy", path, err)
+	default:
+		return fmt.Errorf("open store %s: %w", path, err)
+	}
+}
+
+// prepare makes the bucket of a new file, and the file's name durable.
+func prepare(db *bbolt.DB, path string) error {
+	known := false
+	err := db.View(func(tx *bbolt.Tx) error {
+		known = tx.Bucket(items) != nil
+		return tx.ForEach(func(name []byte, _ *bbolt.Bucket) error {
+			if !bytes.Equal(name, items) {
+				return fmt.Errorf("holds %q, which this build does not know; name another file", name)
+			}
+			return nil
+		})
+	})
+	if err != nil || known {
+		return err
+	}
+	err = db.Update(func(tx *bbolt.Tx) error {
+		_, err := tx.CreateBucket(items)
+		return err
+	})
+	return errors.Join(err, syncFolder(filepath.Dir(path)))
+}
+
+func syncFolder(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
+// encode makes what the bucket holds for a key; the revision is filled in by plan.
+func encode(value []byte) []byte {
+	return append(make([]byte, 8, 8+len(value)), value...)
+}
+
+// decode copies, since the bytes of a transaction end with it.
+func decode(key, stored []byte) lock.Item {
+	return lock.Item{Key: string(key), Value: append([]byte{}, stored[8:]...), Revision: revision(stored)}
+}
+
+// revision of what the bucket holds for a key.
+func revision(stored []byte) lock.Revision {
+	return lock.Revision(strconv.FormatUint(binary.BigEndian.Uint64(stored), 10))
+}
+
+// Close commits what waits and lets go of the file. Later operations answer
+// ErrClosed.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	closed := s.closed
+	s.closed = true
+	s.mu.Unlock()
+	if closed {
+		return nil
+	}
+	close(s.wake)
+	<-s.stopped
+	if err := s.db.Close(); err != nil {
+		return fmt.Errorf("close store %s: %w", s.path, err)
+	}
+	return nil
+}
+
+// check says why an operation cannot be carried out at all.
+func check(ctx context.Context, key string) error {
+	if key == "" {
+		return errors.New("empty key")
+	}
+	if len(key) > bbolt.MaxKeySize {
+		return fmt.Errorf("key of %d bytes, limit %d", len(key), bbolt.MaxKeySize)
+	}
+	return ctx.Err()
+}
