@@ -78,13 +78,13 @@ func (s *Store) do(ctx context.Context, w *write) (lock.Revision, error) {
 	return "", fmt.Errorf("%w: %w", lock.ErrUnknown, ctx.Err())
 }
 
-func (s *Store) enqueue(w *write) error {
+func (s *Store) enqueue(w ...*write) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return ErrClosed
 	}
-	s.waiting = append(s.waiting, w)
+	s.waiting = append(s.waiting, w...)
 	select {
 	case s.wake <- struct{}{}:
 	default: // The committer has not yet looked since the last one.
