@@ -28,6 +28,10 @@ type Select struct {
 // page that they come from it bounds the memory that a column takes.
 const batchRows = 1024
 
+// readAhead is how much of a column is read at once, so that a source that pays
+// for each read, as object stores do, is asked seldom.
+const readAhead = 256 << 10
+
 // Rows renders the rows of a Parquet file, in order, as one JSON object each:
 // nulls are left out of objects (not of arrays and maps), integers and decimals
 // keep all digits, dates and timestamps are ISO strings, NaN and infinities are
@@ -35,8 +39,7 @@ const batchRows = 1024
 // reading and is returned as it is.
 //
 // Memory is bounded by a page and a batch per column, whatever the file's size.
-// Reads are small and forward per column; give it bytes in memory, a local file
-// or something that buffers.
+// Reads go forward per column, 256 KiB at a time.
 func Rows(ctx context.Context, r io.ReaderAt, size int64, sel Select, yield func(row []byte) error) (err error) {
 	defer recovered(&err)
 	f, err := open(r, size)
@@ -107,6 +110,7 @@ func allRead(leaves []*leaf) error {
 func open(r io.ReaderAt, size int64) (*file.Reader, error) {
 	props := parquet.NewReaderProperties(memory.NewGoAllocator())
 	props.BufferedStreamEnabled = true
+	props.BufferSize = readAhead
 	f, err := file.NewParquetReader(io.NewSectionReader(r, 0, size), file.WithReadProps(props))
 	if err != nil {
 		return nil, fmt.Errorf("read parquet footer: %w", err)
