@@ -52,12 +52,14 @@ type manifests struct {
 
 	mu   sync.Mutex
 	done twophase.SnapshotVersion
-	set  *tableSet   // at done
 	kept []*tableSet // full sets to look old snapshots up from, by version
+
+	// set is that of done; only the writing goroutine uses it.
+	set *tableSet
 }
 
 func newManifests(c *Catalog) *manifests {
-	return &manifests{c: c, ready: make(chan struct{}, 1), set: &tableSet{}}
+	return &manifests{c: c, ready: make(chan struct{}, 1), set: &tableSet{tables: map[twophase.TableID]twophase.Version{}}}
 }
 
 func (m *manifests) look() {
@@ -115,9 +117,8 @@ func (m *manifests) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	m.mu.Lock()
-	m.set = set
-	m.mu.Unlock()
+	m.set = set.forward(nil, v)
+	m.kept = append(m.kept, set)
 	return nil
 }
 
@@ -134,12 +135,7 @@ func (m *manifests) run(ctx context.Context) {
 		for m.written() < m.c.Shown() && ctx.Err() == nil {
 			if err := m.next(ctx); err != nil && ctx.Err() == nil {
 				m.c.log.Warn("write a manifest", "snapshot", m.written()+1, "error", err)
-				t := time.NewTimer(wait)
-				select {
-				case <-t.C:
-				case <-ctx.Done():
-				}
-				t.Stop()
+				pause(ctx, wait)
 				wait = min(2*wait, 5*time.Second)
 				continue
 			}
@@ -160,19 +156,19 @@ func (m *manifests) next(ctx context.Context) error {
 	if err := m.put(ctx, manifestName(k), delta); err != nil {
 		return err
 	}
-	m.mu.Lock()
-	set := m.set.forward(rows, k)
-	m.mu.Unlock()
+	m.set.apply(rows[0])
+	var full *tableSet
 	if uint64(k)%uint64(m.c.cfg.Limits.MapEvery) == 0 {
-		if err := m.put(ctx, mapName(k), m.full(delta, set)); err != nil {
+		full = m.set.forward(nil, k)
+		if err := m.put(ctx, mapName(k), m.full(delta, full)); err != nil {
 			return err
 		}
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.done, m.set = k, set
-	if uint64(k)%uint64(m.c.cfg.Limits.MapEvery) == 0 {
-		m.kept = append(m.kept, set)
+	m.done = k
+	if full != nil {
+		m.kept = append(m.kept, full)
 	}
 	return nil
 }
@@ -221,10 +217,7 @@ func (m *manifests) nearest(v twophase.SnapshotVersion) *tableSet {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	i := sort.Search(len(m.kept), func(i int) bool { return m.kept[i].version > v })
-	switch {
-	case m.set.version != 0 && m.set.version <= v:
-		return m.set
-	case i > 0:
+	if i > 0 {
 		return m.kept[i-1]
 	}
 	return &tableSet{}

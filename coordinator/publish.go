@@ -106,20 +106,15 @@ func (p *publisher) round(ctx context.Context, id twophase.RoundID) {
 		if p.c.cfg.Boot()-began > p.c.cfg.Limits.FreezeAfter {
 			p.freeze(ctx, id, failures)
 		}
-		p.pause(ctx, wait, held)
+		p.rest(ctx, wait, held)
 		wait = min(2*wait, 2*time.Second)
 	}
 }
 
-// pause waits before the next try; a held round waits for an operator's record.
-func (p *publisher) pause(ctx context.Context, d time.Duration, held bool) {
+// rest waits before the next try; a held round waits for an operator's record.
+func (p *publisher) rest(ctx context.Context, d time.Duration, held bool) {
 	if !held {
-		t := time.NewTimer(d)
-		defer t.Stop()
-		select {
-		case <-t.C:
-		case <-ctx.Done():
-		}
+		pause(ctx, d)
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)

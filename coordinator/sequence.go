@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/txcoord/txcoord/lock"
 	"github.com/txcoord/txcoord/tables"
@@ -118,8 +119,12 @@ func (s *sequencer) group(ctx context.Context, group []*submission) ([]*submissi
 	if err := s.c.ledger.stopped(); err != nil {
 		return group, err
 	}
+	group, again := s.admit(ctx, group)
+	if len(group) == 0 {
+		return again, nil
+	}
 	decision, entry := s.decide(group)
-	var recorded, again []*submission
+	var recorded []*submission
 	var writes []lock.Write
 	for i, a := range decision.Answers {
 		switch {
@@ -147,6 +152,33 @@ func (s *sequencer) group(ctx context.Context, group []*submission) ([]*submissi
 	return again, nil
 }
 
+// admit holds everything but checkpoint records back while the ring is full.
+func (s *sequencer) admit(ctx context.Context, group []*submission) (now, later []*submission) {
+	if !s.c.checkpoints.full() {
+		return group, nil
+	}
+	for _, sub := range group {
+		if _, ok := sub.request.Record.(*twophase.Checkpointed); ok {
+			now = append(now, sub)
+		} else {
+			later = append(later, sub)
+		}
+	}
+	if len(now) == 0 {
+		pause(ctx, 50*time.Millisecond)
+	}
+	return now, later
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
+
 func (s *sequencer) decide(group []*submission) (twophase.Decision, *twophase.Entry) {
 	c := s.c
 	requests := make([]twophase.Request, len(group))
@@ -172,9 +204,7 @@ func (s *sequencer) decide(group []*submission) (twophase.Decision, *twophase.En
 // append puts the entry and folds what stands at its position. An error means that
 // the outcome is unknown: whoever waits repeats the same call (R5).
 func (s *sequencer) append(ctx context.Context, e *twophase.Entry, writes []lock.Write) (won bool, err error) {
-	if err := s.c.checkpoints.pace(ctx, e.Position); err != nil {
-		return false, err
-	}
+	s.c.checkpoints.pace(ctx)
 	raw := e.Encode()
 	filled, err := s.c.journal.Append(ctx, e.Position, raw, writes...)
 	if err != nil {

@@ -140,25 +140,29 @@ func (c *Catalog) back(v twophase.SnapshotVersion) (*tableSet, []*twophase.Snaps
 	return base, changes, ok
 }
 
-// forward applies what later snapshots changed.
+// forward is a copy with what later snapshots changed.
 func (t *tableSet) forward(changes []*twophase.Snapshot, upTo twophase.SnapshotVersion) *tableSet {
 	out := &tableSet{version: t.version, time: t.time, tables: maps.Clone(t.tables)}
 	if out.tables == nil {
 		out.tables = map[twophase.TableID]twophase.Version{}
 	}
 	for _, s := range changes {
-		if s.Version <= out.version || s.Version > upTo {
-			continue
+		if s.Version > out.version && s.Version <= upTo {
+			out.apply(s)
 		}
-		for _, st := range s.Tables {
-			out.tables[st.Table] = st.Version
-		}
-		for _, id := range s.Removed {
-			delete(out.tables, id)
-		}
-		out.version, out.time = s.Version, s.Time
 	}
 	return out
+}
+
+// apply changes the set itself.
+func (t *tableSet) apply(s *twophase.Snapshot) {
+	for _, st := range s.Tables {
+		t.tables[st.Table] = st.Version
+	}
+	for _, id := range s.Removed {
+		delete(t.tables, id)
+	}
+	t.version, t.time = s.Version, s.Time
 }
 
 // atTime is the newest snapshot that is not younger than a time.

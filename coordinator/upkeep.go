@@ -84,7 +84,11 @@ func (c *Catalog) wantedFloor(s *twophase.State, written twophase.SnapshotVersio
 	now, _ := s.Floor()
 	oldest := twophase.TimeOf(c.cfg.Now().Add(-c.cfg.Limits.OutcomeRetention))
 	snaps := s.Snapshots()
-	keep := max(0, len(snaps)-c.cfg.Limits.OutcomeCount)
+	keep, count := len(snaps), 0 // snapshots from keep on hold no more outcomes than are kept
+	for keep > 0 && count <= c.cfg.Limits.OutcomeCount {
+		keep--
+		count += len(snaps[keep].Txns)
+	}
 	floor := now
 	for i, sn := range snaps {
 		if sn.Version > written || sn.Time >= oldest && i >= keep {
@@ -168,48 +172,75 @@ func (k *checkpoints) write(ctx context.Context) error {
 	if err := put(index); err != nil {
 		return err
 	}
-	k.known = map[string]bool{}
+	before := k.known
+	k.known = map[string]bool{index.Ref.Name: true}
 	for _, o := range segments {
 		k.known[o.Ref.Name] = true
 	}
-	return k.c.adminRecord(ctx, &twophase.Checkpointed{Position: at, Object: index.Ref})
+	if err := k.c.adminRecord(ctx, &twophase.Checkpointed{Position: at, Object: index.Ref}); err != nil {
+		return err
+	}
+	return k.tidy(ctx, before)
+}
+
+// checkpointGrace is how long an object of a checkpoint stays that the newest one
+// does not need: somebody who read the name before may still be loading it.
+const checkpointGrace = 10 * time.Minute
+
+// tidy removes objects of older checkpoints.
+func (k *checkpoints) tidy(ctx context.Context, before map[string]bool) error {
+	prefix := k.c.own.key("checkpoints/")
+	for e, err := range k.c.own.store.List(ctx, objstore.ListOptions{Prefix: prefix}) {
+		if err != nil {
+			return err
+		}
+		name := strings.TrimPrefix(e.Key, prefix)
+		if k.known[name] || before[name] || k.c.cfg.Now().Sub(e.Modified) < checkpointGrace {
+			continue
+		}
+		if err := k.c.own.store.Delete(ctx, e.Key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// distance is how many entries the newest checkpoint is behind.
+func (k *checkpoints) distance() (d twophase.Position) {
+	k.c.ledger.read(func(s *twophase.State) { d = s.Next() - s.Checkpoint().Position })
+	return d
+}
+
+// full reports whether only a checkpoint record may be appended: no entry is put
+// at distance M, and the last eighth of the ring is kept for it (R1).
+func (k *checkpoints) full() bool {
+	slots := k.c.journal.Slots()
+	if k.distance() < slots-max(slots/8, 1) {
+		return false
+	}
+	k.hurry()
+	return true
+}
+
+func (k *checkpoints) hurry() {
+	select {
+	case k.ready <- struct{}{}:
+	default:
+	}
 }
 
 // pace makes the appender wait longer as the distance to the newest checkpoint
-// grows, and stops it at the ring's size (R1): a stalled object store slows commits
-// before it can block them.
-func (k *checkpoints) pace(ctx context.Context, at twophase.Position) error {
+// grows (R1): larger groups, so that a stalled object store slows commits before it
+// can block them.
+func (k *checkpoints) pace(ctx context.Context) {
 	half := k.c.journal.Slots() / 2
-	for {
-		var from twophase.Position
-		k.c.ledger.read(func(s *twophase.State) { from = s.Checkpoint().Position })
-		distance := at - from
-		if distance <= half {
-			return nil
-		}
-		// A checkpoint record itself goes through the ring's last eighth.
-		full := distance >= k.c.journal.Slots()-1
-		over := float64(distance-half) / float64(half)
-		wait := time.Duration(over * over * float64(200*time.Millisecond))
-		if full {
-			wait = time.Second
-		}
-		select {
-		case k.ready <- struct{}{}:
-		default:
-		}
-		t := time.NewTimer(wait)
-		select {
-		case <-t.C:
-		case <-ctx.Done():
-			t.Stop()
-			return ctx.Err()
-		}
-		if !full {
-			return nil
-		}
-		return fmt.Errorf("the journal is full: %d entries since the last checkpoint; the warehouse's object store has to take a checkpoint first", distance)
+	distance := k.distance()
+	if distance <= half {
+		return
 	}
+	k.hurry()
+	over := float64(distance-half) / float64(half)
+	pause(ctx, time.Duration(over*over*float64(100*time.Millisecond)))
 }
 
 // sweeper deletes staged payloads, on the fold's word alone (R20): aborted, or
@@ -333,6 +364,11 @@ func (w *sweeper) listed(ctx context.Context) {
 			}
 		}
 	}
+	w.remove(ctx, append(due, w.listedObjects(ctx)...))
+	w.facts(ctx)
+}
+
+func (w *sweeper) listedObjects(ctx context.Context) (due []payloadID) {
 	prefix := w.c.own.key("staged/")
 	for e, err := range w.c.own.store.List(ctx, objstore.ListOptions{Prefix: prefix}) {
 		if err != nil {
@@ -342,7 +378,34 @@ func (w *sweeper) listed(ctx context.Context) {
 			due = append(due, id)
 		}
 	}
-	w.remove(ctx, due)
+	return due
+}
+
+// factsGrace is how long facts that no record names stay: their transaction may be
+// about to be decided.
+const factsGrace = time.Hour
+
+// facts removes objects with conflict facts that the fold does not name any more (R8).
+func (w *sweeper) facts(ctx context.Context) {
+	named := map[string]bool{}
+	w.c.ledger.read(func(s *twophase.State) {
+		for _, t := range s.Tables() {
+			for _, p := range t.Past {
+				named[p.FactsRef.Name] = true
+			}
+		}
+	})
+	prefix := w.c.own.key("facts/")
+	for e, err := range w.c.own.store.List(ctx, objstore.ListOptions{Prefix: prefix}) {
+		if err != nil {
+			return
+		}
+		if !named[strings.TrimPrefix(e.Key, prefix)] && w.c.cfg.Now().Sub(e.Modified) > factsGrace {
+			if err := w.c.own.store.Delete(ctx, e.Key); err != nil {
+				return
+			}
+		}
+	}
 }
 
 // mayGo is the fold's word on a payload.
