@@ -85,15 +85,15 @@ func (s *Store) forgetFolders(dir string) {
 	}
 }
 
-// prune removes folders that are empty, as far up as the configuration allows. A
-// put that loses its folder on the way makes it again.
-func (s *Store) prune(dir string) {
-	for ; len(dir) > len(s.root) && s.cfg.Prune != nil && s.cfg.Prune(dir+"/"); dir = filepath.Dir(dir) {
-		if syscall.Rmdir(dir) != nil {
-			return
-		}
+// prune removes folders that are empty, as far up as the configuration allows, and
+// answers with the lowest that is left. A put that loses its folder on the way makes
+// it again.
+func (s *Store) prune(dir string) (left string) {
+	for len(dir) > len(s.root) && s.cfg.Prune != nil && s.cfg.Prune(dir+"/") && syscall.Rmdir(dir) == nil {
 		s.folders.forget(dir)
+		dir = filepath.Dir(dir)
 	}
+	return dir
 }
 
 // settle makes a young object of another writer durable, see Config.SettleWithin.

@@ -162,8 +162,7 @@ func (s *Store) Delete(ctx context.Context, key string) error {
 		return fmt.Errorf("delete %s: %w", key, err)
 	}
 	s.settled.forget(path)
-	s.prune(filepath.Dir(path))
-	if err := s.syncFolder(filepath.Dir(path)); err != nil && !absent(err) {
+	if err := s.syncFolder(s.prune(filepath.Dir(path))); err != nil && !absent(err) {
 		return fmt.Errorf("delete %s: %w: sync its folder: %w", key, objstore.ErrUnknown, err)
 	}
 	return nil

@@ -1,0 +1,430 @@
+package tables_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/txcoord/txcoord/tables"
+	"github.com/txcoord/txcoord/tables/objstore"
+	"github.com/txcoord/txcoord/twophase"
+)
+
+func TestReadCommit(t *testing.T) {
+	f := plain(t)
+	raw := text(
+		`{"commitInfo":{"timestamp":17,"inCommitTimestamp":18,"operation":"WRITE","engineInfo":"`+strings.Repeat("é", 150)+`","isBlindAppend":true}}`,
+		addLine("b.parquet"), txnLine("job", 4), txnLine("txcoord/cat", 9), `{"futureAction":{"x":1}}`)
+	if err := f.log.PutCommit(t.Context(), 1, raw); err != nil {
+		t.Fatal(err)
+	}
+	c, err := f.log.ReadCommit(t.Context(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Version != 1 || c.Identity != twophase.HashOf(raw) || string(c.Raw) != string(raw) || c.Object.ETag == "" {
+		t.Errorf("got version %d, identity %s, object %+v", c.Version, c.Identity, c.Object)
+	}
+	if c.Timestamp != 17 || c.InCommitTimestamp != 18 || c.Operation != "WRITE" || !c.BlindAppend || len(c.Engine) != 200 {
+		t.Errorf("commitInfo: %d %d %q %t, engine of %d bytes", c.Timestamp, c.InCommitTimestamp, c.Operation, c.BlindAppend, len(c.Engine))
+	}
+	if m, ok := c.Marker("cat"); !ok || m != 9 {
+		t.Errorf("marker: %d, %t", m, ok)
+	}
+	if _, ok := c.Marker("other"); ok {
+		t.Error("a marker of another catalog")
+	}
+	if diff := cmp.Diff([]twophase.AppVersion{{App: "job", Version: 4}}, c.Apps()); diff != "" {
+		t.Errorf("apps (-want +got):\n%s", diff)
+	}
+	if tags, err := c.Tags("cat"); tags != nil || err != nil {
+		t.Errorf("tags: %v, %v; the version names no catalog", tags, err)
+	}
+	if _, err := f.log.ReadCommit(t.Context(), 2); !errors.Is(err, objstore.ErrNotFound) {
+		t.Errorf("version 2: %v, want not found", err)
+	}
+	if err := f.log.PutCommit(t.Context(), 1, raw); !errors.Is(err, objstore.ErrExists) {
+		t.Errorf("put version 1 again: %v, want exists", err)
+	}
+}
+
+func TestDamagedCommits(t *testing.T) {
+	for name, c := range map[string]struct {
+		content string
+		fault   tables.Fault
+		line    int
+	}{
+		"empty":                  {"", tables.Empty, 0},
+		"white space":            {" \n\n", tables.Empty, 0},
+		"torn in the first line": {addLine("x")[:30], tables.Torn, 1},
+		"torn in a later line":   {addLine("x") + "\n" + addLine("y")[:30], tables.Torn, 2},
+		"bad line in the middle": {addLine("x") + "\n{oops\n" + addLine("y") + "\n", tables.Malformed, 2},
+		"bad last line":          {addLine("x") + "\n{oops}\n", tables.Malformed, 2},
+		"no path":                {`{"add":{"size":1}}`, tables.Malformed, 1},
+		"bad path":               {addLine("a%zz"), tables.Malformed, 1},
+		"zero bytes":             {strings.Repeat("\x00", 40), tables.Torn, 1},
+		"protocol no object":     {`{"protocol":1}`, tables.Malformed, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := plain(t).put("00000000000000000001.json", []byte(c.content))
+			check := func(what string, err error) {
+				t.Helper()
+				e, ok := errors.AsType[*tables.LogError](err)
+				if !ok || e.Fault != c.fault || e.Line != c.line || e.Version != 1 || e.Table != tableURI || e.File != "_delta_log/00000000000000000001.json" {
+					t.Errorf("%s: got %+v, want %v in line %d", what, err, c.fault, c.line)
+				}
+			}
+			_, err := f.log.ReadCommit(t.Context(), 1)
+			check("ReadCommit", err)
+			_, err = f.log.State(t.Context(), tables.Latest)
+			check("State", err)
+			if _, err := f.log.State(t.Context(), 0); err != nil {
+				t.Errorf("version 0: %v", err)
+			}
+		})
+	}
+}
+
+func TestTags(t *testing.T) {
+	id := strings.Repeat("ab", 16)
+	digest := strings.Repeat("cd", 32)
+	pair := fmt.Sprintf(`[[\"%s\",\"%s\"]]`, id, digest)
+	tag := func(more string) string {
+		return `{"commitInfo":{"tags":{"txcoord.catalog":"cat","txcoord.round":"7.0",` + more + `"x":1}}}`
+	}
+	marker := txnLine("txcoord/cat", 5)
+	good := tag(`"txcoord.incarnation":"i1","txcoord.transactions":"` + pair + `",`)
+	for name, c := range map[string]struct {
+		lines []string
+		ours  bool
+		bad   string
+	}{
+		"ours":                   {[]string{good, marker}, true, ""},
+		"barrier":                {[]string{tag(`"txcoord.incarnation":"i1","txcoord.notApplied":"` + pair + `",`), marker}, true, ""},
+		"another catalog":        {[]string{strings.Replace(good, `"cat"`, `"dog"`, 1), marker}, false, ""},
+		"no tags":                {[]string{`{"commitInfo":{}}`, marker}, false, ""},
+		"no commitInfo":          {[]string{marker}, false, ""},
+		"tags no object":         {[]string{`{"commitInfo":{"tags":"txcoord.catalog"}}`}, false, ""},
+		"no marker":              {[]string{good}, false, "no marker"},
+		"another's marker":       {[]string{good, txnLine("txcoord/dog", 5)}, false, "no marker"},
+		"no incarnation":         {[]string{tag(`"txcoord.transactions":"` + pair + `",`), marker}, false, "txcoord.incarnation"},
+		"no transactions":        {[]string{tag(`"txcoord.incarnation":"i1",`), marker}, false, "0 transactions"},
+		"both":                   {[]string{tag(`"txcoord.incarnation":"i1","txcoord.transactions":"` + pair + `","txcoord.notApplied":"` + pair + `",`), marker}, false, "1 not applied"},
+		"transactions no array":  {[]string{tag(`"txcoord.incarnation":"i1","txcoord.transactions":"x",`), marker}, false, "txcoord.transactions"},
+		"transactions of three":  {[]string{tag(`"txcoord.incarnation":"i1","txcoord.transactions":"[[\"a\",\"b\",\"c\"]]",`), marker}, false, "3 parts"},
+		"transactions, bad id":   {[]string{tag(`"txcoord.incarnation":"i1","txcoord.transactions":"[[\"a\",\"` + digest + `\"]]",`), marker}, false, "32 hex"},
+		"transactions, bad hash": {[]string{tag(`"txcoord.incarnation":"i1","txcoord.transactions":"[[\"` + id + `\",\"b\"]]",`), marker}, false, "64 hex"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			commit, err := tables.ParseCommit(tableURI, 3, text(c.lines...))
+			if err != nil {
+				t.Fatal(err)
+			}
+			tags, err := commit.Tags("cat")
+			if c.bad != "" {
+				if e, ok := errors.AsType[*tables.LogError](err); !ok || e.Fault != tables.BadTags || e.Version != 3 || !strings.Contains(err.Error(), c.bad) {
+					t.Errorf("got %v, %v, want bad tags: %s", tags, err, c.bad)
+				}
+				return
+			}
+			if err != nil || (tags != nil) != c.ours {
+				t.Errorf("got %v, %v, want ours: %t", tags, err, c.ours)
+			}
+			if tags != nil && (tags.Incarnation != "i1" || tags.Round != "7.0" || len(tags.Transactions)+len(tags.NotApplied) != 1 || tags.Barrier() != (len(tags.NotApplied) == 1)) {
+				t.Errorf("got %+v", tags)
+			}
+		})
+	}
+}
+
+func TestList(t *testing.T) {
+	f := newFixture(t)
+	for v := range 12 {
+		f.commit(addLine(fmt.Sprint(v)))
+	}
+	for _, name := range []string{
+		"00000000000000000003.checkpoint.parquet",
+		"00000000000000000005.checkpoint.0000000001.0000000002.parquet",
+		"00000000000000000005.checkpoint.0000000002.0000000002.parquet",
+		"00000000000000000007.checkpoint.0000000001.0000000003.parquet",
+		"00000000000000000007.checkpoint.0000000003.0000000003.parquet",
+		"00000000000000000008.checkpoint.a1b2-c3.json",
+		"00000000000000000008.checkpoint.parquet",
+		"00000000000000000009.checkpoint.0000000001.0000000001.x.parquet",
+		"00000000000000000009.checkpoint.1.1.parquet",
+		"00000000000000000009.1234.json", "00000000000000000009.crc", "00000000000000000010.00000000000000000011.compacted.json",
+		".00000000000000000009.json.crc", "0000000000000000009.json", "000000000000000000009.json", "0000000000000000009x.json",
+		"_last_checkpoint", "_sidecars/x.parquet", "_staged_commits/00000000000000000012.u.json", "_txcoord/owner.json", "99999999999999999999.json",
+	} {
+		f.put(name, []byte("x"))
+	}
+	l, err := f.log.List(t.Context(), 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	type found struct {
+		V        twophase.Version
+		Complete bool
+		Files    int
+	}
+	var commits []twophase.Version
+	for _, c := range l.Commits {
+		commits = append(commits, c.Version)
+		if c.ETag == "" || c.Size == 0 || c.Key != f.log.CommitKey(c.Version) {
+			t.Errorf("commit %d: %+v", c.Version, c.Info)
+		}
+	}
+	var checkpoints []found
+	for _, c := range l.Checkpoints {
+		checkpoints = append(checkpoints, found{c.Version, c.Complete, len(c.Files)})
+	}
+	if diff := cmp.Diff([]twophase.Version{4, 5, 6, 7, 8, 9, 10, 11}, commits); diff != "" {
+		t.Errorf("commits (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]found{{5, true, 2}, {7, false, 2}, {8, true, 1}, {8, true, 1}}, checkpoints); diff != "" {
+		t.Errorf("checkpoints (-want +got):\n%s", diff)
+	}
+	if !l.Owner || l.Last() != 11 || l.From != 4 {
+		t.Errorf("owner %t, last %d, from %d", l.Owner, l.Last(), l.From)
+	}
+	if c, ok := l.NewestCheckpoint(7); !ok || c.Version != 5 {
+		t.Errorf("newest checkpoint up to 7: %+v, %t", c, ok)
+	}
+	if _, ok := l.NewestCheckpoint(4); ok {
+		t.Error("a checkpoint up to 4")
+	}
+	if c, ok := l.Commit(6); !ok || c.Version != 6 {
+		t.Errorf("commit 6: %+v, %t", c, ok)
+	}
+	if _, ok := l.Commit(3); ok {
+		t.Error("commit 3 is below the listing")
+	}
+	if !l.Above(11) || l.Above(12) {
+		t.Errorf("above 11: %t, above 12: %t", l.Above(11), l.Above(12))
+	}
+}
+
+func TestListSeesIncompleteCheckpointsAbove(t *testing.T) {
+	f := plain(t).put("00000000000000000004.checkpoint.0000000001.0000000002.parquet", nil)
+	l, err := f.log.List(t.Context(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !l.Above(1) || l.Last() != 0 || l.Owner {
+		t.Errorf("above 1: %t, last %d, owner %t; want true, 0, false", l.Above(1), l.Last(), l.Owner)
+	}
+	empty, err := newFixture(t).log.List(t.Context(), 0)
+	if err != nil || empty.Last() != twophase.NoVersion || empty.Above(0) {
+		t.Errorf("an empty log: %+v, %v", empty, err)
+	}
+}
+
+func TestState(t *testing.T) {
+	f := vectored(t).
+		commit(`{"commitInfo":{"inCommitTimestamp":77}}`, removeLine("a.parquet"), addDV("a.parquet", "v1"), txnLine("job", 1)).
+		commit(removeDV("a.parquet", "v1"), addDV("a.parquet", "v2"), txnLine("job", 2), txnLine("txcoord/cat", 6), domainLine("d1"), domainLine("d2")).
+		commit(strings.Replace(addLine("b.parquet"), `"size":100`, `"size":150`, 1), removeLine("never.parquet"), strings.Replace(domainLine("d1"), "false", "true", 1)).
+		commit(metaOf(schemaJSON, []string{"region"}, `"k":"v"`), txnLine("job", 1))
+	s := f.state()
+	if s.Version() != 4 || s.NumFiles() != 2 || s.TotalSize() != 250 {
+		t.Errorf("version %d, %d files, %d bytes; want 4, 2, 250", s.Version(), s.NumFiles(), s.TotalSize())
+	}
+	if diff := cmp.Diff(map[string]int64{"job": 1, "txcoord/cat": 6}, s.Txns()); diff != "" {
+		t.Errorf("txns (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(map[string]string{"d2": "{}"}, s.Domains()); diff != "" {
+		t.Errorf("domains (-want +got):\n%s", diff)
+	}
+	if s.Marker("cat") != 6 || s.Marker("dog") != 0 {
+		t.Errorf("markers %d, %d", s.Marker("cat"), s.Marker("dog"))
+	}
+	p := s.Profile()
+	if p.Version != 4 || p.MetaData.ID != tableID || p.Property("k") != "v" || p.Protocol.MinWriter != 7 {
+		t.Errorf("profile: version %d, %+v", p.Version, p.MetaData)
+	}
+	if diff := cmp.Diff([]string{"region"}, p.PartitionKeys()); diff != "" {
+		t.Errorf("partition keys (-want +got):\n%s", diff)
+	}
+	if _, ok := s.InCommitTimestamp(); ok {
+		t.Error("version 4 has no in-commit timestamp")
+	}
+	one, err := f.log.State(t.Context(), 1)
+	if ict, ok := one.InCommitTimestamp(); err != nil || !ok || ict != 77 {
+		t.Errorf("version 1: in-commit timestamp %d, %t, %v", ict, ok, err)
+	}
+	files, err := f.log.LiveFiles(t.Context(), tables.Latest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []tables.LiveFile{{Path: "a.parquet", DV: "uv2@1", Size: 100}, {Path: "b.parquet", Size: 150}}
+	if diff := cmp.Diff(want, files, cmpopts.IgnoreFields(tables.LiveFile{}, "Raw")); diff != "" {
+		t.Errorf("live files (-want +got):\n%s", diff)
+	}
+	live := map[tables.PathHash]tables.DVHash{}
+	for path, dv := range s.Live() {
+		live[path] = dv
+	}
+	if len(live) != 2 || live[tables.HashPath("a.parquet")] == 0 || live[tables.HashPath("b.parquet")] != 0 {
+		t.Errorf("live: %v", live)
+	}
+}
+
+// A table that somebody broke: two vectors of one path are live at once.
+func TestStateKeepsPairs(t *testing.T) {
+	f := vectored(t).commit(addDV("a.parquet", "x")).commit(addDV("a.parquet", "y"))
+	if s := f.state(); s.NumFiles() != 4 || s.TotalSize() != 400 {
+		t.Errorf("%d files, %d bytes; want 4, 400", s.NumFiles(), s.TotalSize())
+	}
+	f.commit(removeLine("a.parquet")).commit(removeDV("a.parquet", "x"), removeLine("b.parquet"))
+	if s := f.state(); s.NumFiles() != 1 || s.TotalSize() != 100 {
+		t.Errorf("%d files, %d bytes; want 1, 100", s.NumFiles(), s.TotalSize())
+	}
+}
+
+func TestStateFromCheckpoints(t *testing.T) {
+	head := []string{plainProtocol, metaOf(schemaJSON, nil, ""), txnLine("txcoord/cat", 3), removeLine("tombstone.parquet")}
+	classic := text(append(head, addLine("a.parquet"), addLine("c.parquet"))...)
+	// The log as its JSON commits tell it: a.parquet, c.parquet, d.parquet at 3.
+	full := func(t *testing.T) *fixture {
+		return plain(t).commit(addLine("b.parquet"), txnLine("txcoord/cat", 3)).
+			commit(removeLine("b.parquet"), addLine("c.parquet")).commit(addLine("d.parquet"))
+	}
+	cleaned := func(f *fixture) *fixture {
+		return f.drop("00000000000000000000.json").drop("00000000000000000001.json")
+	}
+	for name, f := range map[string]*fixture{
+		"commits alone": full(t),
+		"classic":       cleaned(full(t)).put("00000000000000000002.checkpoint.parquet", classic),
+		"hint":          cleaned(full(t)).put("00000000000000000002.checkpoint.parquet", classic).put("_last_checkpoint", []byte(`{"version":2,"size":5}`)),
+		"hint is torn":  cleaned(full(t)).put("00000000000000000002.checkpoint.parquet", classic).put("_last_checkpoint", []byte(`{"version":2,"si`)),
+		"hint is empty": cleaned(full(t)).put("00000000000000000002.checkpoint.parquet", classic).put("_last_checkpoint", nil),
+		"hint is junk":  cleaned(full(t)).put("00000000000000000002.checkpoint.parquet", classic).put("_last_checkpoint", []byte("\x00\x01")),
+		"hint too high": cleaned(full(t)).put("00000000000000000002.checkpoint.parquet", classic).put("_last_checkpoint", []byte(`{"version":9}`)),
+		"hint too low":  cleaned(full(t)).put("00000000000000000002.checkpoint.parquet", classic).put("_last_checkpoint", []byte(`{"version":1}`)),
+		"two parts": cleaned(full(t)).
+			put("00000000000000000002.checkpoint.0000000001.0000000002.parquet", text(head...)).
+			put("00000000000000000002.checkpoint.0000000002.0000000002.parquet", text(addLine("a.parquet"), addLine("c.parquet"))),
+		"an incomplete one above": cleaned(full(t)).put("00000000000000000002.checkpoint.parquet", classic).
+			put("00000000000000000003.checkpoint.0000000001.0000000002.parquet", text(head...)),
+		"V2 in JSON": cleaned(full(t)).
+			put("00000000000000000002.checkpoint.11-22.json", text(append([]string{`{"checkpointMetadata":{"version":2}}`,
+				`{"sidecar":{"path":"s%201.parquet","sizeInBytes":1,"modificationTime":1}}`, `{"sidecar":{"path":"s2.parquet","sizeInBytes":1,"modificationTime":1}}`}, head...)...)).
+			put("_sidecars/s 1.parquet", text(addLine("a.parquet"))).put("_sidecars/s2.parquet", text(addLine("c.parquet"))),
+		"V2 in Parquet, whole":  cleaned(full(t)).put("00000000000000000002.checkpoint.11-22.parquet", classic),
+		"at the newest version": full(t).put("00000000000000000003.checkpoint.parquet", text(append(head, addLine("a.parquet"), addLine("c.parquet"), addLine("d.parquet"))...)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := f.state()
+			if s.Version() != 3 || s.NumFiles() != 3 || s.TotalSize() != 300 || s.Marker("cat") != 3 {
+				t.Errorf("version %d, %d files, %d bytes, marker %d; want 3, 3, 300, 3", s.Version(), s.NumFiles(), s.TotalSize(), s.Marker("cat"))
+			}
+			files, err := f.log.LiveFiles(t.Context(), 3)
+			if err != nil || len(files) != 3 || files[0].Path != "a.parquet" || files[1].Path != "c.parquet" {
+				t.Errorf("live files: %v, %v", files, err)
+			}
+		})
+	}
+}
+
+func TestStateRefuses(t *testing.T) {
+	meta := metaOf(schemaJSON, nil, "")
+	for name, c := range map[string]struct {
+		f       *fixture
+		at      twophase.Version
+		fault   tables.Fault
+		file    string
+		version twophase.Version
+	}{
+		"nothing there":               {newFixture(t), tables.Latest, tables.NotATable, "", -1},
+		"only other files":            {newFixture(t).put("_last_checkpoint", nil).put("00000000000000000000.crc", nil), tables.Latest, tables.NotATable, "", -1},
+		"a gap":                       {plain(t).commit(addLine("b")).commit(addLine("c")).drop("00000000000000000001.json"), tables.Latest, tables.Gap, "00000000000000000001.json", 1},
+		"no beginning":                {plain(t).commit(addLine("b")).drop("00000000000000000000.json"), tables.Latest, tables.Gap, "00000000000000000000.json", 0},
+		"gap after checkpoint":        {newFixture(t).put("00000000000000000002.checkpoint.parquet", text(plainProtocol, meta)).put("00000000000000000004.json", text(addLine("a"))), tables.Latest, tables.Gap, "00000000000000000003.json", 3},
+		"too new":                     {plain(t), 5, tables.NoVersion, "", 5},
+		"negative":                    {plain(t), -7, tables.NoVersion, "", -7},
+		"cleaned away":                {newFixture(t).put("00000000000000000002.checkpoint.parquet", text(plainProtocol, meta)), 1, tables.Gap, "00000000000000000000.json", 0},
+		"no protocol":                 {newFixture(t).commit(meta), tables.Latest, tables.NoProtocol, "", 0},
+		"no metaData":                 {newFixture(t).commit(plainProtocol), tables.Latest, tables.NoMetaData, "", 0},
+		"checkpoint without protocol": {plain(t).commit(addLine("b")).put("00000000000000000001.checkpoint.parquet", text(meta, addLine("b"))), tables.Latest, tables.NoProtocol, "00000000000000000001.checkpoint.parquet", -1},
+		"checkpoint without metaData": {plain(t).commit(addLine("b")).put("00000000000000000001.checkpoint.parquet", text(plainProtocol)), tables.Latest, tables.NoMetaData, "00000000000000000001.checkpoint.parquet", -1},
+		"damaged checkpoint":          {plain(t).commit(addLine("b")).put("00000000000000000001.checkpoint.parquet", []byte("PAR1")), tables.Latest, tables.BadCheckpoint, "00000000000000000001.checkpoint.parquet", 1},
+		"damaged JSON checkpoint":     {plain(t).commit(addLine("b")).put("00000000000000000001.checkpoint.u.json", []byte("{")), tables.Latest, tables.BadCheckpoint, "00000000000000000001.checkpoint.u.json", 1},
+		"sidecar missing":             {plain(t).commit(addLine("b")).put("00000000000000000001.checkpoint.u.json", text(plainProtocol, meta, `{"sidecar":{"path":"gone.parquet"}}`)), tables.Latest, tables.BadCheckpoint, "_sidecars/gone.parquet", 1},
+		"sidecar without path":        {plain(t).commit(addLine("b")).put("00000000000000000001.checkpoint.u.json", text(plainProtocol, meta, `{"sidecar":{}}`)), tables.Latest, tables.BadCheckpoint, "00000000000000000001.checkpoint.u.json", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, err := c.f.log.State(t.Context(), c.at)
+			e, ok := errors.AsType[*tables.LogError](err)
+			if !ok || s != nil {
+				t.Fatalf("got %v, %v, want a LogError", s, err)
+			}
+			file := strings.TrimPrefix(e.File, "_delta_log/")
+			if e.Fault != c.fault || file != c.file || e.Version != c.version || e.Table != tableURI || !strings.Contains(e.Error(), tableURI) {
+				t.Errorf("got %v, file %q, version %d: %v\nwant %v, %q, %d", e.Fault, file, e.Version, e, c.fault, c.file, c.version)
+			}
+		})
+	}
+}
+
+// unreachable is a store whose reads of some keys fail.
+type unreachable struct {
+	objstore.Store
+	key string
+}
+
+var errDown = errors.New("connection refused")
+
+func (u unreachable) Get(ctx context.Context, key string, r objstore.Range) ([]byte, objstore.Info, error) {
+	if strings.Contains(key, u.key) {
+		return nil, objstore.Info{}, errDown
+	}
+	return u.Store.Get(ctx, key, r)
+}
+
+func (u unreachable) List(ctx context.Context, o objstore.ListOptions) iter.Seq2[objstore.Entry, error] {
+	if u.key == "list" {
+		return func(yield func(objstore.Entry, error) bool) { yield(objstore.Entry{}, errDown) }
+	}
+	return u.Store.List(ctx, o)
+}
+
+// A store that cannot be reached is not a damaged table.
+func TestStateWithoutStore(t *testing.T) {
+	f := plain(t).commit(addLine("b")).put("00000000000000000001.checkpoint.parquet", text(plainProtocol, metaOf(schemaJSON, nil, ""))).commit(addLine("c"))
+	for _, key := range []string{"list", "_last_checkpoint", "0002.json", "checkpoint.parquet"} {
+		log := tables.NewLog(tables.LogConfig{Store: unreachable{f.store, key}, Key: tableKey, URI: tableURI, ReadCheckpoint: readLines})
+		_, err := log.State(t.Context(), tables.Latest)
+		if _, fault := errors.AsType[*tables.LogError](err); fault || !errors.Is(err, errDown) {
+			t.Errorf("%s: %v, want the store's own error", key, err)
+		}
+	}
+	log := tables.NewLog(tables.LogConfig{Store: f.store, Key: tableKey, URI: tableURI})
+	if _, err := log.State(t.Context(), tables.Latest); err == nil || !strings.Contains(err.Error(), "no reader for Parquet") {
+		t.Errorf("without a checkpoint reader: %v", err)
+	}
+}
+
+func TestLogAtTheStoreRoot(t *testing.T) {
+	f := newFixture(t)
+	log := tables.NewLog(tables.LogConfig{Store: f.store, URI: "s3://lake"})
+	if err := log.PutCommit(t.Context(), 0, text(plainProtocol, metaOf(schemaJSON, nil, ""))); err != nil {
+		t.Fatal(err)
+	}
+	if s, err := log.State(t.Context(), tables.Latest); err != nil || s.Version() != 0 {
+		t.Errorf("state: %v, %v", s, err)
+	}
+	for path, want := range map[string]string{"a/b": "a/b", "s3://other/x": ""} {
+		if key, ok := log.FileKey(path); key != want || ok != (want != "") {
+			t.Errorf("FileKey(%q) = %q, %t", path, key, ok)
+		}
+	}
+	if key, _ := f.log.FileKey("a"); key != "orders/a" {
+		t.Errorf("FileKey = %q", key)
+	}
+}
