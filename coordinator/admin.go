@@ -45,7 +45,9 @@ func (c *Catalog) table(ref string) (TableInfo, error) {
 	return info, nil
 }
 
-func isURI(s string) bool { return strings.HasPrefix(s, "/") || strings.Contains(s, "://") || strings.HasPrefix(s, "file:") }
+func isURI(s string) bool {
+	return strings.HasPrefix(s, "/") || strings.Contains(s, "://") || strings.HasPrefix(s, "file:")
+}
 
 // row is a table by id; only the id is set for one that is not known.
 func (c *Catalog) row(id twophase.TableID) TableInfo {

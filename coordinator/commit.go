@@ -63,7 +63,24 @@ func (c *Catalog) CommitOnce(ctx context.Context, r OnceRequest) (Outcome, strin
 		}
 	}
 	o, err := c.answer(ctx, ref, want, r.WaitLimit)
+	if err != nil {
+		c.dropOnce(ref, want)
+	}
 	return o, c.tokenOf(ref), err
+}
+
+// dropOnce removes what a call staged for a transaction that it could not commit:
+// nobody else can name it. While the outcome is open it stays.
+func (c *Catalog) dropOnce(ref txnRef, want map[twophase.TableID][]twophase.Digest) {
+	o, ok := c.decidedOutcome(ref.id)
+	if !ok || o.Aborted == nil {
+		return
+	}
+	for table, digests := range want {
+		for _, d := range digests {
+			c.sweeper.add([]payloadID{{Begun: ref.begun, Txn: ref.id, Table: table, Digest: d}})
+		}
+	}
 }
 
 // decidedOnce: a repeated call of a decided transaction is compared with what is
