@@ -77,7 +77,11 @@ func readToProto(r tables.ReadDeclaration) *pb.ReadDeclaration {
 		for _, and := range r.Partitions {
 			m := &pb.PartitionMatch{}
 			for _, c := range and {
-				m.AllOf = append(m.AllOf, &pb.PartitionCondition{Column: c.Column, Value: c.Value})
+				one := &pb.PartitionCondition{Column: c.Column}
+				if !c.OrNull {
+					one.Value = &c.Values[0] // the wire has one value in a condition
+				}
+				m.AllOf = append(m.AllOf, one)
 			}
 			p.AnyOf = append(p.AnyOf, m)
 		}

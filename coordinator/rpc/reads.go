@@ -175,14 +175,14 @@ func predicateFromProto(field string, p *pb.PartitionPredicate, out *tables.Read
 	return nil
 }
 
-func matchFromProto(field string, m *pb.PartitionMatch) ([]tables.ColumnValue, error) {
+func matchFromProto(field string, m *pb.PartitionMatch) (tables.PartitionMatch, error) {
 	if err := known(field, m); err != nil {
 		return nil, err
 	}
 	if len(m.GetAllOf()) == 0 {
 		return nil, refuse(field+".all_of", "", "give at least one condition; for every partition use whole_table")
 	}
-	var and []tables.ColumnValue
+	var and tables.PartitionMatch
 	seen := map[string]bool{}
 	for i, c := range m.GetAllOf() {
 		f := fmt.Sprintf("%s.all_of[%d].column", field, i)
@@ -196,9 +196,16 @@ func matchFromProto(field string, m *pb.PartitionMatch) ([]tables.ColumnValue, e
 			return nil, refuse(f, c.GetColumn(), "name each column once in a match")
 		}
 		seen[c.GetColumn()] = true
-		and = append(and, tables.ColumnValue{Column: c.GetColumn(), Value: c.Value})
+		and = append(and, conditionFromProto(c))
 	}
 	return and, nil
+}
+
+func conditionFromProto(c *pb.PartitionCondition) tables.PartitionCondition {
+	if c.Value == nil {
+		return tables.PartitionCondition{Column: c.GetColumn(), OrNull: true}
+	}
+	return tables.PartitionCondition{Column: c.GetColumn(), Values: []string{c.GetValue()}}
 }
 
 // ---- pages
