@@ -163,7 +163,7 @@ func (c *Catalog) catchUp(ctx context.Context) error {
 		case errors.Is(err, lock.ErrNotFilled):
 			c.headAt.Store(int64(at))
 			return nil
-		case errors.Is(err, lock.ErrBehind):
+		case errors.Is(err, lock.ErrBehind), errors.Is(err, lock.ErrShort):
 			return c.ledgerError(c.ledger.fail(err))
 		case err != nil:
 			return c.storeError(err)

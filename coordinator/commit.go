@@ -452,8 +452,7 @@ func (c *Catalog) answer(ctx context.Context, ref txnRef, want map[twophase.Tabl
 	case o.Aborted != nil:
 		return Outcome{}, abortedError(o)
 	case !c.sameDigests(ref.id, want):
-		return Outcome{}, &Error{Reason: OtherDigests, Message: "the transaction is committed, with other parts than these",
-			Txn: &TxnDetail{Txn: ref.id, Key: o.Key, Attempt: o.Attempt}}
+		return Outcome{}, otherDigests(o)
 	}
 	if err != nil && !(limit > 0 && errors.Is(err, context.DeadlineExceeded)) {
 		return Outcome{}, c.ledgerError(err)

@@ -91,7 +91,9 @@ func (m *manifests) start(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("look for the newest manifest: %w", err)
 	}
-	if newer {
+	lost := false
+	m.c.ledger.read(func(s *twophase.State) { lost = newer && s.HistoryLost(shown+1) })
+	if lost {
 		return &Error{Reason: JournalContradiction, Message: fmt.Sprintf("manifest %d exists and the journal knows %d snapshots only: the journal was restored from an older copy, or is another catalog's; restore the right one, or rebuild the catalog",
 			shown+1, shown)}
 	}
@@ -147,16 +149,18 @@ func (m *manifests) run(ctx context.Context) {
 // next writes the manifest after the newest one. A crash before it leaves a tail to
 // be written by the next process; the full map is an aid and comes after.
 func (m *manifests) next(ctx context.Context) error {
-	k := m.written() + 1
-	rows, ok := m.c.changes(k-1, k)
-	if !ok || len(rows) != 1 {
-		return fmt.Errorf("the fold does not hold snapshot %d any more", k)
+	var row *twophase.Snapshot
+	ok := false
+	m.c.ledger.read(func(s *twophase.State) { row, ok = s.NextManifest(m.written()) })
+	if !ok {
+		return fmt.Errorf("the fold does not hold snapshot %d any more", m.written()+1)
 	}
-	delta := m.delta(rows[0])
+	k := row.Version
+	delta := m.delta(row)
 	if err := m.put(ctx, manifestName(k), delta); err != nil {
 		return err
 	}
-	m.set.apply(rows[0])
+	m.set.apply(row)
 	var full *tableSet
 	if uint64(k)%uint64(m.c.cfg.Limits.MapEvery) == 0 {
 		full = m.set.forward(nil, k)

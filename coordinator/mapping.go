@@ -88,6 +88,11 @@ func abortedError(o Outcome) error {
 	return &Error{Reason: reason, Message: msg, Conflict: o.Aborted}
 }
 
+func otherDigests(o Outcome) error {
+	return &Error{Reason: OtherDigests, Message: "the transaction is committed, with other parts than these",
+		Txn: &TxnDetail{Txn: o.Txn, Key: o.Key, Attempt: o.Attempt}}
+}
+
 func frozenError(row TableInfo) error {
 	f := row.Frozen
 	msg := fmt.Sprintf("table %s is frozen: %s", row.Name, f.Cause)
@@ -109,6 +114,9 @@ func (c *Catalog) refusal(ref txnRef, r *twophase.Refused) error {
 			return frozenError(row)
 		}
 		return &Error{Reason: TableFrozen, Message: r.Error(), Frozen: &FrozenDetail{Table: row.Name, TableID: r.Table, Txn: r.Txn, Detail: r.Detail}}
+	case twophase.ReasonOtherDigests:
+		o, _ := c.decidedOutcome(r.Txn)
+		return otherDigests(o)
 	case twophase.ReasonExpiredOutcome:
 		return &Error{Reason: OutcomeExpired, Message: "the transaction is older than what the catalog remembers; nothing was written"}
 	case twophase.ReasonAheadOfJournal:

@@ -3,7 +3,6 @@ package coordinator
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -123,7 +122,10 @@ func (s *sequencer) group(ctx context.Context, group []*submission) ([]*submissi
 	if len(group) == 0 {
 		return again, nil
 	}
-	decision, entry := s.decide(group)
+	decision, entry, err := s.decide(group)
+	if err != nil {
+		return append(group, again...), err
+	}
 	var recorded []*submission
 	var writes []lock.Write
 	for i, a := range decision.Answers {
@@ -179,7 +181,7 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-func (s *sequencer) decide(group []*submission) (twophase.Decision, *twophase.Entry) {
+func (s *sequencer) decide(group []*submission) (twophase.Decision, *twophase.Entry, error) {
 	c := s.c
 	requests := make([]twophase.Request, len(group))
 	for i, sub := range group {
@@ -192,13 +194,8 @@ func (s *sequencer) decide(group []*submission) (twophase.Decision, *twophase.En
 		Rules: tables.Rules{}, Views: c.tables.views(requests), Fetched: c.facts.all(),
 		MaxBytes: c.cfg.Limits.EntryBytes, Limit: c.cfg.Limits.MaxEntryBytes,
 	})
-	return d, &twophase.Entry{
-		Header: twophase.Header{
-			Catalog: st.Catalog(), Incarnation: st.Incarnation(), Position: st.Next(), Previous: st.Previous(),
-			Time: max(st.Time(), twophase.TimeOf(c.cfg.Now())), Writer: c.cfg.Address, Checkpoint: st.Checkpoint(),
-		},
-		Records: d.Records,
-	}
+	e, err := st.Entry(d, twophase.TimeOf(c.cfg.Now()), c.cfg.Address)
+	return d, e, err
 }
 
 // append puts the entry and folds what stands at its position. An error means that
@@ -208,8 +205,8 @@ func (s *sequencer) append(ctx context.Context, e *twophase.Entry, writes []lock
 	raw := e.Encode()
 	filled, err := s.c.journal.Append(ctx, e.Position, raw, writes...)
 	if err != nil {
-		if errors.Is(err, lock.ErrBehind) {
-			err = s.c.ledger.fail(fmt.Errorf("this replica has fallen behind the ring: %w", err))
+		if errors.Is(err, lock.ErrBehind) || errors.Is(err, lock.ErrShort) {
+			err = s.c.ledger.fail(err)
 		}
 		return false, err
 	}

@@ -96,6 +96,7 @@ func (c *Catalog) wantedFloor(s *twophase.State, written twophase.SnapshotVersio
 		}
 		floor = sn.Position
 	}
+	floor = min(floor, s.MayForget(written))
 	for _, r := range s.Rounds() {
 		floor = min(floor, r.ID.Opened)
 	}
@@ -214,12 +215,14 @@ func (k *checkpoints) distance() (d twophase.Position) {
 // full reports whether only a checkpoint record may be appended: no entry is put
 // at distance M, and the last eighth of the ring is kept for it (R1).
 func (k *checkpoints) full() bool {
-	slots := k.c.journal.Slots()
-	if k.distance() < slots-max(slots/8, 1) {
-		return false
+	may := false
+	k.c.ledger.read(func(s *twophase.State) {
+		may = k.c.journal.Ring().MayAppend(s.Next(), s.Checkpoint().Position, false)
+	})
+	if !may {
+		k.hurry()
 	}
-	k.hurry()
-	return true
+	return !may
 }
 
 func (k *checkpoints) hurry() {
@@ -411,16 +414,9 @@ func (w *sweeper) facts(ctx context.Context) {
 // mayGo is the fold's word on a payload.
 func (w *sweeper) mayGo(p payloadID) (ok bool) {
 	w.c.ledger.read(func(s *twophase.State) {
-		floor, _ := s.Floor()
 		o := s.Outcome(p.Txn)
-		switch {
-		case o == nil:
-			ok = p.Begun < floor
-		case o.Abort != nil:
-			ok = true
-		default:
-			ok = !names(o, p) || o.Snapshot != 0
-		}
+		leftOut := o != nil && o.Commit != nil && !names(o, p)
+		ok = leftOut || s.MaySweep(p.Txn, p.Begun)
 	})
 	return ok
 }

@@ -28,6 +28,9 @@ var (
 	// ErrNotFilled: nothing has been appended at the position yet. It concludes
 	// nothing: an append may be in flight.
 	ErrNotFilled = errors.New("position not filled")
+	// ErrShort: the journal ends below what the caller has folded. It was put back to
+	// an older state (R7); nothing may be appended.
+	ErrShort = errors.New("the journal is shorter than the history that was folded")
 	// ErrOtherCodec: the journal was written by a build with another encoding.
 	ErrOtherCodec = errors.New("journal of another codec version")
 )
@@ -118,7 +121,7 @@ func (j *Journal) Meta() Meta { return j.meta }
 func (j *Journal) Slots() twophase.Position { return twophase.Position(j.meta.Slots) }
 
 func (j *Journal) key(pos twophase.Position) string {
-	return fmt.Sprintf("ring/%s/%08d", j.meta.Incarnation, pos%j.Slots())
+	return fmt.Sprintf("ring/%s/%08d", j.meta.Incarnation, j.Ring().Slot(pos))
 }
 
 // slot is what stands in the slot of a position.
@@ -150,20 +153,25 @@ func (j *Journal) note(pos twophase.Position, rev Revision) {
 	}
 }
 
-// Read returns the entry at a position: ErrNotFilled or ErrBehind otherwise.
+// Ring is the layout of the journal in the store.
+func (j *Journal) Ring() twophase.Ring { return twophase.Ring{Slots: j.Slots()} }
+
+// Read returns the entry at a position: ErrNotFilled, ErrBehind or ErrShort otherwise.
 func (j *Journal) Read(ctx context.Context, pos twophase.Position) ([]byte, error) {
 	s, err := j.read(ctx, pos)
-	switch {
-	case errors.Is(err, ErrNotFound):
-		return nil, ErrNotFilled
-	case err != nil:
+	filled := !errors.Is(err, ErrNotFound)
+	if err != nil && filled {
 		return nil, fmt.Errorf("read journal entry %d: %w", pos, err)
-	case s.position < pos:
+	}
+	switch j.Ring().State(pos, s.position, filled) {
+	case twophase.SlotFilled:
+		return s.entry, nil
+	case twophase.SlotFree:
 		return nil, ErrNotFilled
-	case s.position > pos:
+	case twophase.SlotPassed:
 		return nil, fmt.Errorf("%w: %d holds %d", ErrBehind, pos, s.position)
 	}
-	return s.entry, nil
+	return nil, fmt.Errorf("%w: the slot of %d holds %d", ErrShort, pos, s.position)
 }
 
 // Next finds the first position that is not filled, by binary search over the
@@ -234,7 +242,7 @@ func (j *Journal) Append(ctx context.Context, pos twophase.Position, entry []byt
 			a.Feed(result)
 			continue
 		}
-		if errors.Is(err, ErrTooLarge) {
+		if errors.Is(err, ErrTooLarge) || errors.Is(err, ErrShort) {
 			return nil, fmt.Errorf("append entry %d: %w", pos, err)
 		}
 		if !sleep(ctx, wait) {
@@ -318,13 +326,17 @@ func (j *Journal) replaces(ctx context.Context, pos twophase.Position) (Revision
 		return rev, nil
 	}
 	s, err := j.read(ctx, pos)
-	if err != nil {
+	filled := !errors.Is(err, ErrNotFound)
+	if err != nil && filled {
 		return "", err
 	}
-	if s.position != old {
-		return "", ErrConflict
+	switch j.Ring().State(pos, s.position, filled) {
+	case twophase.SlotFree:
+		return s.revision, nil
+	case twophase.SlotShort:
+		return "", ErrShort
 	}
-	return s.revision, nil
+	return "", ErrConflict
 }
 
 func (j *Journal) get(ctx context.Context, pos twophase.Position) (twophase.AppendResult, error) {

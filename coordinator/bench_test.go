@@ -1,0 +1,61 @@
+package coordinator_test
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/txcoord/txcoord/coordinator"
+	"github.com/txcoord/txcoord/twophase"
+)
+
+// BenchmarkCommit is one writer, PUBLISHED, over so many tables that nobody else
+// writes. Allocations are those of the whole process: intake, append, publication.
+func BenchmarkCommit(b *testing.B) {
+	for _, n := range []int{1, 10, 50} {
+		b.Run(fmt.Sprintf("tables=%d", n), func(b *testing.B) {
+			w := newWorld(b)
+			var names []string
+			for i := range n {
+				names = append(names, fmt.Sprintf("t%d", i))
+				w.create(names[i], twophase.ModeExclusive)
+			}
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				req := coordinator.OnceRequest{Key: fmt.Sprint("k", i)}
+				for _, name := range names {
+					req.Tables = append(req.Tables, blind(name, fmt.Sprintf("f%d.parquet", i)))
+				}
+				if _, _, err := w.catalog.CommitOnce(b.Context(), req); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkHotTable is 64 writers on one table.
+func BenchmarkHotTable(b *testing.B) {
+	w := newWorld(b)
+	w.create("hot", twophase.ModeExclusive)
+	var next atomic.Int64
+	b.ResetTimer()
+	var wg sync.WaitGroup
+	for range 64 {
+		wg.Go(func() {
+			for {
+				i := next.Add(1)
+				if i > int64(b.N) {
+					return
+				}
+				req := coordinator.OnceRequest{Key: fmt.Sprint("k", i), Tables: []coordinator.OnceTable{blind("hot", fmt.Sprintf("f%d.parquet", i))}}
+				if _, _, err := w.catalog.CommitOnce(b.Context(), req); err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
