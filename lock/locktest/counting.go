@@ -15,7 +15,8 @@ type Call struct {
 	Class string
 }
 
-// Counting counts the calls to a store, whatever their answer.
+// Counting counts the calls to a store, whatever their answer. It is no lock.Batcher
+// itself, see Batching.
 type Counting struct {
 	lock.Store
 	class  func(key string) string

@@ -19,6 +19,10 @@ const (
 	Get    Kind = "get"
 	Scan   Kind = "scan"
 	Delete Kind = "delete"
+	// PutBatch is seen only through Faulty.Batching and Counting.Batching, and
+	// Batched only by the latter.
+	PutBatch Kind = "put batch"
+	Batched  Kind = "batched"
 )
 
 // Op is one call. For a scan Key is the prefix.
@@ -29,6 +33,8 @@ type Op struct {
 	Value []byte
 	// Condition is that of a put.
 	Condition lock.Condition
+	// With are the other writes of a batch. They are not to be changed.
+	With []lock.Write
 }
 
 // Fate is what becomes of a call.
@@ -51,7 +57,8 @@ const (
 // ErrInjected is the cause in all errors of fates.
 var ErrInjected = errors.New("injected")
 
-// Faulty lets a hook decide the fate of every call to a store.
+// Faulty lets a hook decide the fate of every call to a store. It is no lock.Batcher
+// itself, see Batching.
 type Faulty struct {
 	lock.Store
 	hook func(ctx context.Context, op Op) Fate

@@ -34,6 +34,8 @@ const (
 	Reopening Capability = "reopening"
 	// LosingReplies: a write can land and its answer be lost. Needs Config.Lossy.
 	LosingReplies Capability = "losing replies"
+	// Batching: the store is a lock.Batcher.
+	Batching Capability = "batching"
 )
 
 // Config says how to get at the store under test.
@@ -69,7 +71,7 @@ type Case struct {
 // Cases are all of them.
 func Cases() []Case {
 	var all []Case
-	for _, some := range [][]Case{itemCases(), scanCases(), racingCases(), answerCases()} {
+	for _, some := range [][]Case{itemCases(), scanCases(), racingCases(), answerCases(), batchCases()} {
 		all = append(all, some...)
 	}
 	return all

@@ -28,11 +28,11 @@ func config(wrap func(lock.Store) lock.Store) locktest.Config {
 		Lossy: func(locktest.T) (lock.Store, func()) {
 			var armed atomic.Bool
 			return wrap(locktest.NewFaulty(memstore.New(memstore.Config{}), func(_ context.Context, op locktest.Op) locktest.Fate {
-				if (op.Kind == locktest.Put || op.Kind == locktest.Delete) && armed.Swap(false) {
+				if op.Kind != locktest.Get && op.Kind != locktest.Scan && armed.Swap(false) {
 					return locktest.Landed
 				}
 				return locktest.Done
-			})), func() { armed.Store(true) }
+			}).Batching()), func() { armed.Store(true) }
 		},
 		MaxValue: testMaxValue,
 	}
@@ -87,6 +87,11 @@ var defects = []struct {
 			return rev, err
 		}}
 	}},
+	{"batch without the rest", "BatchWritesAll", batches(batchWithoutTheRest)},
+	{"a refused batch is refused as a whole", "RefusedBatchWritesTheRest", batches(batchAllOrNothing)},
+	{"batch ignores the condition", "RacingBatchesHaveOneWinner", batches(batchOverwrites)},
+	{"batch cuts large values", "TooLargeBatchIsRefused", batches(batchCuts)},
+	{"unknown batch reported as refused", "UnknownBatchIsNotRefused", batches(batchSaysRefused)},
 	{"close does nothing", "ClosedStoreCarriesNothingOut", func(s lock.Store) lock.Store {
 		return broken{Store: s, close: func() error { return nil }}
 	}},
@@ -130,6 +135,18 @@ func TestLossOnReopenIsFound(t *testing.T) {
 	wantFound(t, "AcknowledgedWritesSurviveReopen", c)
 }
 
+// What went along with a refused write is owed too.
+func TestBatchLostOnReopenIsFound(t *testing.T) {
+	c := config(good)
+	c.Reopen = func(t locktest.T, s lock.Store) lock.Store {
+		if err := s.Delete(t.Context(), "pay/lost/3"); err != nil {
+			t.Fatalf("%v", err)
+		}
+		return s
+	}
+	wantFound(t, "BatchesSurviveReopen", c)
+}
+
 // A counter of revisions that is not stored starts again from what it finds.
 func TestRevisionsThatRestartAreFound(t *testing.T) {
 	c := config(good)
@@ -159,7 +176,7 @@ func TestAGoodStoreHasNoDefects(t *testing.T) {
 
 // Cases rot when nothing shows that they can fail.
 func TestEveryCaseHasItsDefect(t *testing.T) {
-	shown := map[string]bool{"AcknowledgedWritesSurviveReopen": true, "RevisionsSurviveReopen": true}
+	shown := map[string]bool{"BatchesSurviveReopen": true, "AcknowledgedWritesSurviveReopen": true, "RevisionsSurviveReopen": true}
 	for _, d := range defects {
 		shown[d.foundBy] = true
 	}

@@ -86,6 +86,28 @@ func TestLaterLandsUnderItsCondition(t *testing.T) {
 	}
 }
 
+// A batch has one fate.
+func TestFatesOfBatches(t *testing.T) {
+	for fate, landed := range map[locktest.Fate]bool{
+		locktest.Done: true, locktest.Refused: false, locktest.Lost: false, locktest.Landed: true, locktest.Later: false,
+	} {
+		under := memstore.New(memstore.Config{})
+		s := fated(under, fate)
+		_, err := s.Batching().(lock.Batcher).PutBatch(t.Context(), "k", []byte("v"), lock.IfAbsent(), []lock.Write{{Key: "w", Value: []byte("v")}})
+		if (err == nil) != (fate == locktest.Done) || errors.Is(err, lock.ErrUnknown) != (fate >= locktest.Lost) {
+			t.Errorf("fate %d: %v", fate, err)
+		}
+		for _, key := range []string{"k", "w"} {
+			if got := value(t, under, key) == "v"; got != landed {
+				t.Errorf("fate %d: %s landed: %v", fate, key, got)
+			}
+		}
+		if s.Land(0) != (fate == locktest.Later) || fate == locktest.Later && value(t, under, "k")+value(t, under, "w") != "vv" {
+			t.Errorf("fate %d: landing later", fate)
+		}
+	}
+}
+
 func TestFaultySeesEverything(t *testing.T) {
 	var seen []locktest.Kind
 	s := locktest.NewFaulty(memstore.New(memstore.Config{}), func(_ context.Context, op locktest.Op) locktest.Fate {
@@ -108,7 +130,9 @@ func TestFaultySeesEverything(t *testing.T) {
 
 // The wrappers are transparent.
 func TestWrappersConform(t *testing.T) {
-	locktest.Run(t, config(func(s lock.Store) lock.Store { return locktest.NewCounting(fated(s, locktest.Done), nil) }))
+	locktest.Run(t, config(func(s lock.Store) lock.Store {
+		return locktest.NewCounting(fated(s, locktest.Done).Batching(), nil).Batching()
+	}))
 }
 
 // However the writes of a good store end, its histories can be explained. Few
@@ -142,12 +166,15 @@ func TestCountingCountsByClass(t *testing.T) {
 		_, _ = s.Put(ctx, key, nil, lock.IfAbsent())
 		_, _ = s.Get(ctx, key)
 	}
+	with := []lock.Write{{Key: "pay/01/1/a/t/d"}, {Key: "pay/02/1/b/t/d"}}
+	_, _ = s.Batching().(lock.Batcher).PutBatch(ctx, "ring/1/2", nil, lock.IfAbsent(), with)
 	_, _ = s.Scan(ctx, "pay/07/", "", 0)
 	_ = s.Delete(ctx, "pay/07/1/id/t/d")
 	want := map[locktest.Call]int{
 		{Kind: locktest.Put, Class: "meta"}: 2, {Kind: locktest.Get, Class: "meta"}: 1,
 		{Kind: locktest.Put, Class: "ring"}: 4, {Kind: locktest.Get, Class: "ring"}: 2,
 		{Kind: locktest.Put, Class: "pay"}: 2, {Kind: locktest.Get, Class: "pay"}: 1,
+		{Kind: locktest.PutBatch, Class: "ring"}: 1, {Kind: locktest.Batched, Class: "pay"}: 2,
 		{Kind: locktest.Scan, Class: "pay"}: 1, {Kind: locktest.Delete, Class: "pay"}: 1,
 	}
 	if diff := cmp.Diff(want, s.Counts()); diff != "" {
