@@ -115,20 +115,27 @@ func (h hashes) has(v uint64) bool {
 }
 
 // shared calls f with the places of values that two sorted lists share, until f
-// answers false.
+// answers false. A list that is much longer than the other is searched, not walked.
 func shared(a, b hashes, f func(i, j int) bool) {
-	if a.len() > b.len() {
-		shared(b, a, func(i, j int) bool { return f(j, i) })
-		return
-	}
-	if 16*a.len() < b.len() {
+	switch {
+	case 16*a.len() < b.len():
 		for i := range a.len() {
 			if j, ok := b.find(a.at(i)); ok && !f(i, j) {
 				return
 			}
 		}
-		return
+	case 16*b.len() < a.len():
+		for j := range b.len() {
+			if i, ok := a.find(b.at(j)); ok && !f(i, j) {
+				return
+			}
+		}
+	default:
+		walkBoth(a, b, f)
 	}
+}
+
+func walkBoth(a, b hashes, f func(i, j int) bool) {
 	for i, j := 0, 0; i < a.len() && j < b.len(); {
 		switch x, y := a.at(i), b.at(j); {
 		case x < y:

@@ -36,14 +36,27 @@ func (Rules) Conflict(candidate, winner twophase.Facts) *twophase.Conflict {
 	if err != nil {
 		return unreadable(err)
 	}
-	for _, check := range [...]func(c, w *facts) *twophase.Conflict{
-		protocolConflict, metadataConflict, domainConflict, appConflict, appendConflict, deleteConflict, pathConflict,
-	} {
-		if found := check(&c, &w); found != nil {
-			return found
-		}
+	// Called one by one and not from a list, so that the facts stay on the stack.
+	found := protocolConflict(&c, &w)
+	if found == nil {
+		found = metadataConflict(&c, &w)
 	}
-	return nil
+	if found == nil {
+		found = domainConflict(&c, &w)
+	}
+	if found == nil {
+		found = appConflict(&c, &w)
+	}
+	if found == nil {
+		found = appendConflict(&c, &w)
+	}
+	if found == nil {
+		found = deleteConflict(&c, &w)
+	}
+	if found == nil {
+		found = pathConflict(&c, &w)
+	}
+	return found
 }
 
 func protocolConflict(c, w *facts) *twophase.Conflict {
