@@ -1,0 +1,165 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/google/uuid"
+
+	client "github.com/txcoord/txcoord/clients/go"
+	txcoordv1 "github.com/txcoord/txcoord/proto/txcoord/v1"
+	"github.com/txcoord/txcoord/tables/datafile"
+)
+
+type txAdd struct {
+	Table     string   `arg:"" help:"The table, by name, id or URI."`
+	Files     []string `arg:"" name:"file" help:"Parquet files that lie in the table's folder. Only their footers are read."`
+	Token     string   `help:"Stage to this transaction. Without it the files are committed at once, as a transaction of their own." placeholder:"TOKEN"`
+	Key       string   `help:"Key of that transaction; a random one if left out." xor:"alone"`
+	Partition []string `help:"Partition value of all files, for what their paths do not say. COLUMN alone is null." placeholder:"COLUMN=VALUE" sep:"none"`
+	readFlags
+	decideFlags
+}
+
+func (c *txAdd) Run(ctx context.Context, s *session) error {
+	if c.Token != "" && (c.Key != "" || len(c.Read) > 0 || c.WaitLimit != 0 || c.VerifyFiles) {
+		return usage("--token", "", "with it nothing is committed yet; leave --key, --read, --wait-limit and --verify-files to tx commit")
+	}
+	return s.call(ctx, "adding to "+c.Table, func(ctx context.Context, api *client.Client) error {
+		d, err := api.Tables.DescribeTable(ctx, &txcoordv1.DescribeTableRequest{Table: c.Table})
+		if err != nil {
+			return err
+		}
+		actions, err := c.actions(ctx, s, d)
+		if err != nil {
+			return err
+		}
+		read, err := c.declaration(actions)
+		if err != nil {
+			return err
+		}
+		if c.Token == "" {
+			return c.commitAlone(ctx, s, api, read, actions)
+		}
+		part, err := stage(ctx, api, c.Token, c.Table, read, actions)
+		if err != nil {
+			return err
+		}
+		return s.showPart(c.Table, part)
+	})
+}
+
+func (c *txAdd) commitAlone(
+	ctx context.Context, s *session, api *client.Client, read *txcoordv1.ReadDeclaration, actions []byte,
+) error {
+	req := &txcoordv1.CommitOnceRequest{
+		Key: or(c.Key, "txcoord tx add "+uuid.NewString()), VerifyFiles: c.VerifyFiles,
+		Tables: []*txcoordv1.OnceTable{{Table: c.Table, Read: read, Actions: actions}},
+	}
+	var err error
+	if req.Reads, err = c.reads(); err != nil {
+		return err
+	}
+	req.Wait, req.WaitLimit = c.wait()
+	a, err := commitWhole(ctx, api, req)
+	if err != nil {
+		return err
+	}
+	return s.showOutcome(a, a.GetOutcome())
+}
+
+// actions makes an add for each file.
+func (c *txAdd) actions(ctx context.Context, s *session, d *txcoordv1.DescribeTableResponse) ([]byte, error) {
+	if d.GetState() == nil {
+		return nil, fmt.Errorf("the log of %s cannot be read: %s", c.Table, strings.Join(d.GetWarnings(), "; "))
+	}
+	root, err := localRoot(d.GetTable().GetUri())
+	if err != nil {
+		return nil, err
+	}
+	st := d.GetState()
+	table, err := datafile.NewTable(st.GetSchemaJson(), st.GetPartitionColumns(), st.GetProperties())
+	if err != nil {
+		return nil, fmt.Errorf("read the schema of %s: %w", c.Table, err)
+	}
+	values := map[string]*string{}
+	for _, p := range c.Partition {
+		for column, value := range partitionOf(strings.ReplaceAll(p, ",", `\,`)) {
+			values[column] = value
+		}
+	}
+	var lines bytes.Buffer
+	p := s.progress("reading footers")
+	defer p.end()
+	for i, name := range c.Files {
+		p.now("reading footers, %d of %d", i, len(c.Files))
+		line, err := addAction(ctx, table, root, name, values)
+		if err != nil {
+			return nil, err
+		}
+		lines.Write(line)
+		lines.WriteByte('\n')
+	}
+	return lines.Bytes(), nil
+}
+
+// localRoot is the folder of a table on this machine.
+func localRoot(uri string) (string, error) {
+	path, ok := strings.CutPrefix(uri, "file://")
+	if !ok {
+		return "", usage("table", uri, "its files are not on this machine, so their footers cannot be read from here; stage the actions with tx stage")
+	}
+	path, err := url.PathUnescape(path)
+	if err != nil {
+		return "", err
+	}
+	return filepath.EvalSymlinks(path)
+}
+
+func addAction(
+	ctx context.Context, table *datafile.Table, root, name string, values map[string]*string,
+) ([]byte, error) {
+	path, err := below(root, name)
+	if err != nil {
+		return nil, err
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	footer, err := datafile.Describe(ctx, f, info.Size())
+	if err != nil {
+		return nil, usage(name, "", "its Parquet footer cannot be read: "+err.Error())
+	}
+	footer.Modified = info.ModTime()
+	return table.Add(footer, path, values)
+}
+
+// below is a file's path below the table's root, with slashes.
+func below(root, name string) (string, error) {
+	real, err := filepath.EvalSymlinks(name)
+	if err != nil {
+		return "", err
+	}
+	if real, err = filepath.Abs(real); err != nil {
+		return "", err
+	}
+	rel, err := filepath.Rel(root, real)
+	if err != nil || rel == ".." || strings.HasPrefix(rel, ".."+string(filepath.Separator)) {
+		return "", usage("file", name, "it does not lie below the table's folder "+root+"; move it there first")
+	}
+	if rel = filepath.ToSlash(rel); rel == "_delta_log" || strings.HasPrefix(rel, "_delta_log/") {
+		return "", usage("file", name, "it lies in the table's log, which is no place for data")
+	}
+	return rel, nil
+}

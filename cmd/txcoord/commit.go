@@ -1,0 +1,147 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	client "github.com/txcoord/txcoord/clients/go"
+	txcoordv1 "github.com/txcoord/txcoord/proto/txcoord/v1"
+)
+
+type commitCommand struct {
+	File string `arg:"" help:"JSON file with the transaction; - is standard input. docs/cli.md has its form."`
+	decideFlags
+}
+
+func (c *commitCommand) Run(ctx context.Context, s *session) error {
+	b, err := s.readInput(c.File)
+	if err != nil {
+		return err
+	}
+	req, err := parseCommit(c.File, b)
+	if err != nil {
+		return err
+	}
+	reads, err := c.reads()
+	if err != nil {
+		return err
+	}
+	req.Reads = append(req.Reads, reads...)
+	req.Wait, req.WaitLimit = c.wait()
+	req.VerifyFiles = c.VerifyFiles
+	return s.call(ctx, "committing "+req.GetKey(), func(ctx context.Context, api *client.Client) error {
+		a, err := commitWhole(ctx, api, req)
+		if err != nil {
+			return err
+		}
+		return s.showOutcome(a, a.GetOutcome())
+	})
+}
+
+// commitFile is a whole transaction. Actions are kept as they came: 64-bit integers,
+// and fields that nobody here knows, reach the log byte for byte.
+type commitFile struct {
+	Key     string      `json:"key"`
+	Attempt uint32      `json:"attempt"`
+	Tables  []fileTable `json:"tables"`
+	Reads   []fileRead  `json:"reads"`
+}
+
+type fileTable struct {
+	fileRead
+	Actions []json.RawMessage `json:"actions"`
+}
+
+// fileRead is a table with what was read of it.
+type fileRead struct {
+	Table string `json:"table"`
+	reading
+}
+
+// member is what a member is called in a file: that.
+func member(name string) string { return name }
+
+// parseCommit reads a commit file and refuses members that it does not know: a
+// misspelt one would change what is promised.
+func parseCommit(name string, b []byte) (*txcoordv1.CommitOnceRequest, error) {
+	var f commitFile
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&f); err != nil {
+		return nil, usage(name+at(b, d, err), "", err.Error())
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, usage(name+lineAt(b, d.InputOffset()), "", "something stands behind the end of the transaction")
+	}
+	if f.Key == "" {
+		return nil, usage(name+": key", "", "give the transaction a key: it names the piece of work, and is committed once at most")
+	}
+	if len(f.Tables) == 0 {
+		return nil, usage(name+": tables", "", "list at least one table")
+	}
+	req := &txcoordv1.CommitOnceRequest{Key: f.Key, Attempt: f.Attempt}
+	for i, t := range f.Tables {
+		once, err := t.once()
+		if err != nil {
+			return nil, usage(fmt.Sprintf("%s: tables[%d]", name, i), t.Table, err.Error())
+		}
+		req.Tables = append(req.Tables, once)
+	}
+	for i, r := range f.Reads {
+		read, err := r.declaration(nil, member)
+		if err != nil {
+			return nil, usage(fmt.Sprintf("%s: reads[%d]", name, i), r.Table, err.Error())
+		}
+		req.Reads = append(req.Reads, &txcoordv1.ReadParticipant{Table: r.Table, Read: read})
+	}
+	return req, nil
+}
+
+func (t *fileTable) once() (*txcoordv1.OnceTable, error) {
+	actions, err := actionLines(t.Actions)
+	if err != nil {
+		return nil, err
+	}
+	read, err := t.declaration(actions, member)
+	if err != nil {
+		return nil, err
+	}
+	return &txcoordv1.OnceTable{Table: t.Table, Read: read, Actions: actions}, nil
+}
+
+// actionLines puts each action on a line of its own. Only white space between
+// tokens goes: nothing is decoded and written again.
+func actionLines(all []json.RawMessage) ([]byte, error) {
+	var b bytes.Buffer
+	for i, a := range all {
+		if len(a) == 0 || a[0] != '{' {
+			return nil, fmt.Errorf("actions[%d] is not an object", i)
+		}
+		if err := json.Compact(&b, a); err != nil {
+			return nil, fmt.Errorf("actions[%d]: %w", i, err)
+		}
+		b.WriteByte('\n')
+	}
+	return b.Bytes(), nil
+}
+
+// at says where in the file the decoder stopped.
+func at(b []byte, d *json.Decoder, err error) string {
+	var syntax *json.SyntaxError
+	var kind *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &syntax):
+		return lineAt(b, syntax.Offset)
+	case errors.As(err, &kind):
+		return lineAt(b, kind.Offset)
+	}
+	return lineAt(b, d.InputOffset())
+}
+
+func lineAt(b []byte, offset int64) string {
+	return fmt.Sprintf(": line %d", 1+bytes.Count(b[:min(int(offset), len(b))], []byte("\n")))
+}

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"fmt"
+	"log/slog"
+	"net"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/txcoord/txcoord/coordinator"
+	"github.com/txcoord/txcoord/coordinator/rpc"
+	"github.com/txcoord/txcoord/tables"
+)
+
+// Config is how a server is set up; its fields are the flags of serve.
+type Config struct {
+	// Listen is where gRPC is served. Without Insecure only loopback addresses are
+	// taken, because nothing on the way is encrypted and nobody has to say who he is.
+	Listen   string `help:"Address to serve on; port 0 takes a free one ($$TXCOORD_LISTEN)." default:"${server}" environ:"TXCOORD_LISTEN" placeholder:"HOST:PORT"`
+	Insecure bool   `help:"Serve on addresses that other machines reach, without encryption or authentication."`
+	// Warehouse is the folder of the catalog's own objects: manifests, checkpoints,
+	// large payloads. Tables may lie there, too.
+	Warehouse string `required:"" help:"Folder, as path or URI, under which _txcoord/<catalog>/ keeps manifests and large payloads ($$TXCOORD_WAREHOUSE)." environ:"TXCOORD_WAREHOUSE" placeholder:"PATH"`
+	// Store is the catalog's memory: the journal, on which every decision stands.
+	Store string `help:"Where the journal is: bolt:PATH, on a local disk. Default: bolt:<warehouse>/_txcoord/<catalog>.db ($$TXCOORD_STORE)." environ:"TXCOORD_STORE" placeholder:"bolt:PATH"`
+	// Allow are the places, besides the warehouse, where tables may be.
+	Allow []string `help:"Tables may lie below this location, too, not only below the warehouse. May be given several times." placeholder:"PREFIX" sep:"none"`
+	// Limit sets limits by the names that errors use.
+	Limit map[string]string `help:"Set a limit, by the name that errors give it; --list-limits lists them." placeholder:"NAME=VALUE" mapsep:"none"`
+	// StopTimeout is for calls in flight when the server is asked to end.
+	StopTimeout time.Duration `help:"How long calls in flight may take when the server is told to end." default:"30s"`
+	// ReadyFile gets the address once the server answers.
+	ReadyFile string `help:"Write the address into this file once the server answers." placeholder:"PATH"`
+	LogLevel  string `help:"What to log on standard error: debug, info, warn or error." enum:"debug,info,warn,error" default:"info"`
+	LogFormat string `help:"text or json." enum:"text,json" default:"text"`
+
+	coordinator coordinator.Limits
+	rpc         rpc.Limits
+}
+
+// Validate refuses what cannot work, before anything is opened. It fills in what
+// follows from other fields.
+func (c *Config) Validate() error {
+	if err := c.validateListen(); err != nil {
+		return err
+	}
+	if c.StopTimeout < 0 {
+		return usage("--stop-timeout", c.StopTimeout.String(), "give a duration of 0 or more")
+	}
+	if err := c.validateLocations(); err != nil {
+		return err
+	}
+	for _, name := range sortedKeys(c.Limit) {
+		if err := setLimit(c, name, c.Limit[name]); err != nil {
+			return err
+		}
+	}
+	// What the stream takes and what a part may have is one limit.
+	c.rpc.PartBytes = c.coordinator.Actions.PartBytes
+	if err := c.rpc.Validate(); err != nil {
+		return usage("--limit", "", err.Error())
+	}
+	return nil
+}
+
+func (c *Config) validateListen() error {
+	host, _, err := net.SplitHostPort(c.Listen)
+	if err != nil {
+		return usage("--listen", c.Listen, "write it as host:port")
+	}
+	ip := net.ParseIP(host)
+	if loopback := host == "localhost" || ip != nil && ip.IsLoopback(); !loopback && !c.Insecure {
+		return usage("--listen", c.Listen, "other machines reach this address, and nothing would be encrypted or authenticated; "+
+			"use a loopback address, or say --insecure if the network is safe")
+	}
+	return nil
+}
+
+func (c *Config) validateLocations() error {
+	if c.Warehouse == "" {
+		return usage("--warehouse", "", "say where the catalog's objects shall lie")
+	}
+	var err error
+	if c.Warehouse, err = place(c.Warehouse); err != nil {
+		return err
+	}
+	if c.Warehouse, err = tables.CanonicalURI(c.Warehouse); err != nil {
+		return usage("--warehouse", c.Warehouse, err.Error())
+	}
+	for i := range c.Allow {
+		if c.Allow[i], err = place(c.Allow[i]); err != nil {
+			return err
+		}
+	}
+	if kind, path, ok := strings.Cut(c.Store, ":"); c.Store != "" && (!ok || kind != "bolt" || path == "") {
+		return usage("--store", c.Store, "write bolt:PATH")
+	}
+	return nil
+}
+
+// boltPath is the file of the journal.
+func (c *Config) boltPath(catalog string) (string, error) {
+	if path, ok := strings.CutPrefix(c.Store, "bolt:"); ok {
+		return filepath.Abs(path)
+	}
+	warehouse, err := localPath(c.Warehouse)
+	if err != nil {
+		return "", fmt.Errorf("say with --store where the journal shall lie: %w", err)
+	}
+	return filepath.Join(warehouse, "_txcoord", catalog+".db"), nil
+}
+
+func (c *Config) level() slog.Level {
+	var l slog.Level
+	if err := l.UnmarshalText([]byte(c.LogLevel)); err != nil {
+		return slog.LevelInfo
+	}
+	return l
+}

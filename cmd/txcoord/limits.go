@@ -1,0 +1,117 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// limit is one bound that a server has. Its name is that of the errors.
+type limit struct {
+	name, about string
+	// def is the default, for people.
+	def string
+	// field is where it stands in a Config: a *int, *int64, *uint32 or *time.Duration.
+	field func(c *Config) any
+}
+
+// limits are all of them, in the order of a request's way.
+var limits = []limit{
+	{"message_bytes", "of one request message; larger actions go as a stream", "16MiB", func(c *Config) any { return &c.rpc.MessageBytes }},
+	{"chunk_bytes", "of one chunk of a stream", "1MiB", func(c *Config) any { return &c.rpc.ChunkBytes }},
+	{"stream_bytes", "that all streams hold in memory together", "1GiB", func(c *Config) any { return &c.rpc.StreamBytes }},
+	{"calls", "that one connection has open", "10000", func(c *Config) any { return &c.rpc.Calls }},
+	{"idle_ping", "without traffic, after which a connection is asked whether it lives", "30s", func(c *Config) any { return &c.rpc.IdlePing }},
+	{"key_bytes", "of a client's key", "512", func(c *Config) any { return &c.coordinator.KeyBytes }},
+	{"default_ttl", "of a transaction that does not say", "1h", func(c *Config) any { return &c.coordinator.TTL }},
+	{"transaction_ttl", "of a transaction, at most", "24h", func(c *Config) any { return &c.coordinator.MaxTTL }},
+	{"tables", "in a transaction", "10000", func(c *Config) any { return &c.coordinator.TablesPerTxn }},
+	{"parts", "of one table in a transaction", "1000", func(c *Config) any { return &c.coordinator.PartsPerTable }},
+	{"part_bytes", "of the actions of one part", "1GiB", func(c *Config) any { return &c.coordinator.Actions.PartBytes }},
+	{"line_bytes", "of one action line", "32MiB", func(c *Config) any { return &c.coordinator.Actions.LineBytes }},
+	{"actions", "in one part", "1000000", func(c *Config) any { return &c.coordinator.Actions.Actions }},
+	{"read_files", "in a read set", "100000", func(c *Config) any { return &c.coordinator.ReadFiles }},
+	{"inline_bytes", "of a part up to which it lies in the store, above as an object", "16KiB", func(c *Config) any { return &c.coordinator.InlineBytes }},
+	{"facts_bytes", "of conflict facts up to which they stand in the journal", "32KiB", func(c *Config) any { return &c.coordinator.FactsBytes }},
+	{"entry_bytes", "of a group of transactions that are decided together", "256KiB", func(c *Config) any { return &c.coordinator.EntryBytes }},
+	{"max_entry_bytes", "of one entry of the journal", "1MiB", func(c *Config) any { return &c.coordinator.MaxEntryBytes }},
+	{"queue_bytes", "of actions that wait to be decided or published", "1GiB", func(c *Config) any { return &c.coordinator.QueueBytes }},
+	{"put_parallel", "puts in flight over all tables", "256", func(c *Config) any { return &c.coordinator.PutParallel }},
+	{"put_deadline", "of one commit file's put", "30s", func(c *Config) any { return &c.coordinator.PutDeadline }},
+	{"freeze_after", "that a table may hold a round up before it is frozen", "30s", func(c *Config) any { return &c.coordinator.FreezeAfter }},
+	{"poll_interval", "between looks at tables that others may write", "5s", func(c *Config) any { return &c.coordinator.PollInterval }},
+	{"outcome_retention", "that outcomes, and so the uniqueness of keys, are kept", "168h", func(c *Config) any { return &c.coordinator.OutcomeRetention }},
+	{"outcome_count", "outcomes that are kept at most", "200000", func(c *Config) any { return &c.coordinator.OutcomeCount }},
+	{"checkpoint_every", "entries between checkpoints of the journal", "1024", func(c *Config) any { return &c.coordinator.CheckpointEvery }},
+	{"map_every", "snapshots between manifests that list all tables", "1000", func(c *Config) any { return &c.coordinator.MapEvery }},
+}
+
+func setLimit(c *Config, name, value string) error {
+	for _, l := range limits {
+		if l.name == name {
+			return l.set(c, value)
+		}
+	}
+	return usage("--limit", name, "there is no limit of that name; --list-limits lists them")
+}
+
+func (l limit) set(c *Config, value string) error {
+	switch f := l.field(c).(type) {
+	case *time.Duration:
+		d, err := time.ParseDuration(value)
+		if err != nil || d <= 0 {
+			return usage("--limit "+l.name, value, "give a duration above 0, such as "+l.def)
+		}
+		*f = d
+	case *int:
+		n, err := l.number(value)
+		if err != nil {
+			return err
+		}
+		*f = int(n)
+	case *int64:
+		n, err := l.number(value)
+		if err != nil {
+			return err
+		}
+		*f = n
+	case *uint32:
+		n, err := l.number(value)
+		if err != nil || n > 1<<32-1 {
+			return usage("--limit "+l.name, value, "give a number from 1 to 4294967295")
+		}
+		*f = uint32(n)
+	default:
+		return fmt.Errorf("limit %s has a field of type %T", l.name, f)
+	}
+	return nil
+}
+
+var units = []struct {
+	name  string
+	bytes int64
+}{{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}}
+
+func (l limit) number(value string) (int64, error) {
+	digits, factor := value, int64(1)
+	for _, u := range units {
+		if d, ok := strings.CutSuffix(value, u.name); ok {
+			digits, factor = d, u.bytes
+		}
+	}
+	n, err := strconv.ParseInt(digits, 10, 64)
+	if err != nil || n <= 0 || n > (1<<62)/factor {
+		return 0, usage("--limit "+l.name, value, "give a whole number above 0, such as "+l.def)
+	}
+	return n * factor, nil
+}
+
+func (s *session) showLimits() error {
+	g := newGrid(s.out)
+	g.row("LIMIT", "DEFAULT", "")
+	for _, l := range limits {
+		g.row(l.name, l.def, l.about)
+	}
+	return g.flush()
+}

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime/debug"
+	"time"
+
+	"github.com/alecthomas/kong"
+)
+
+// commands is the whole command line. Flags of Globals go anywhere.
+type commands struct {
+	Globals
+
+	Serve    serveCommand     `cmd:"" help:"Serve a catalog over gRPC."`
+	Tables   tablesCommands   `cmd:"" help:"Which tables belong to the catalog."`
+	Tx       txCommands       `cmd:"" help:"Transactions, step by step."`
+	Commit   commitCommand    `cmd:"" help:"Commit a whole transaction from a JSON file, in one call."`
+	Snapshot snapshotCommands `cmd:"" help:"Which versions of all tables belong together."`
+	Status   statusCommand    `cmd:"" help:"How the catalog is."`
+	Version  versionCommand   `cmd:"" help:"Print the version of this program."`
+}
+
+// Globals are the flags of every command.
+type Globals struct {
+	Server  string        `help:"Address of the server ($$TXCOORD_SERVER)." default:"${server}" environ:"TXCOORD_SERVER" placeholder:"HOST:PORT"`
+	Catalog string        `help:"Catalog ($$TXCOORD_CATALOG)." default:"default" environ:"TXCOORD_CATALOG" placeholder:"NAME"`
+	Output  string        `help:"How to print: table (for people), json, or id (only what later commands need)." short:"o" enum:"table,json,id" default:"table" placeholder:"FORMAT"`
+	AtLeast uint64        `help:"Answer from a state that contains this snapshot version." placeholder:"SNAPSHOT"`
+	Timeout time.Duration `help:"Give up after this long; 0 never does. Until then a call whose answer is lost is repeated." default:"1m" placeholder:"DURATION"`
+}
+
+const defaultServer = "127.0.0.1:7401"
+
+const description = `Atomic commits over several Delta tables.
+
+Exit codes: 0 done; 2 wrong usage or request; 3 not found; 4 aborted (a conflict, a passed deadline);
+5 exists already; 6 a precondition does not hold (a frozen table, a part not staged); 7 unavailable or
+unknown outcome: repeat the same command; 8 data loss: an operator has to look; 9 read again, the read point
+is too old; 10 a quota is used up; 11 not allowed; 130 interrupted; 1 anything else.`
+
+// lookup is os.LookupEnv, or a test's.
+type lookup func(name string) (string, bool)
+
+// run is the program. It returns the exit code, and takes all that it uses of the
+// process as arguments.
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer, env lookup) (code int) {
+	defer exitOf(&code)
+	s := &session{in: stdin, out: stdout, err: stderr, env: env}
+	var grammar commands
+	parser, err := kong.New(&grammar,
+		kong.Name("txcoord"), kong.Description(description), kong.Writers(stdout, stderr),
+		kong.Exit(func(code int) { panic(exit(code)) }),
+		kong.Resolvers(fromEnvironment(env)),
+		kong.Vars{"server": defaultServer},
+		kong.ExplicitGroups([]kong.Group{{Key: "read", Title: "What was read of the table before the change was made:"}}),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
+		kong.Bind(s), kong.BindTo(ctx, (*context.Context)(nil)),
+	)
+	if err != nil {
+		return report(stderr, "table", err)
+	}
+	command, err := parser.Parse(args)
+	if err != nil {
+		return report(stderr, grammar.Output, usageOf(err))
+	}
+	s.Globals = grammar.Globals
+	return report(stderr, s.Output, errors.Join(command.Run(), s.close()))
+}
+
+// exit is how kong ends the program, after --help for one.
+type exit int
+
+func exitOf(code *int) {
+	switch p := recover().(type) {
+	case nil:
+	case exit:
+		*code = int(p)
+	default:
+		panic(p)
+	}
+}
+
+// fromEnvironment fills flags that are not given from the variables that their
+// environ tags name.
+func fromEnvironment(env lookup) kong.Resolver {
+	return kong.ResolverFunc(func(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
+		name := flag.Tag.Get("environ")
+		if name == "" {
+			return nil, nil
+		}
+		if v, ok := env(name); ok && v != "" {
+			return v, nil
+		}
+		return nil, nil
+	})
+}
+
+type versionCommand struct{}
+
+func (versionCommand) Run(s *session) error {
+	_, err := fmt.Fprintln(s.out, "txcoord", version())
+	return err
+}
+
+// version is what the build knows of itself.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok || info.Main.Version == "" || info.Main.Version == "(devel)" {
+		return "dev"
+	}
+	return info.Main.Version
+}

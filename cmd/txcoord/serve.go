@@ -1,0 +1,152 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/txcoord/txcoord/coordinator"
+	"github.com/txcoord/txcoord/coordinator/rpc"
+	"github.com/txcoord/txcoord/lock/boltstore"
+	"github.com/txcoord/txcoord/tables/checkpoint"
+)
+
+type serveCommand struct {
+	Config
+	ListLimits listLimits `help:"List the limits that --limit sets, and end."`
+}
+
+// listLimits ends the program before the rest of the flags is asked for.
+type listLimits bool
+
+// BeforeReset is called when the flag is met.
+func (listLimits) BeforeReset(s *session) error {
+	if err := s.showLimits(); err != nil {
+		return err
+	}
+	panic(exit(exitOK))
+}
+
+func (c *serveCommand) Run(ctx context.Context, s *session) error {
+	return serve(ctx, &c.Config, s.Catalog, s.out, s.err)
+}
+
+// serve runs until the context ends, and then stops in order: no new calls, the
+// calls in flight, the catalog, the store. It returns when all of it has ended.
+func serve(ctx context.Context, c *Config, catalog string, out, log io.Writer) (err error) {
+	logger := newLogger(c, log)
+	running, err := open(ctx, c, catalog, logger)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, running.close(c.StopTimeout)) }()
+	server, err := rpc.NewServer(rpc.Config{
+		Catalogs: map[string]rpc.Catalog{catalog: running.catalog}, Version: version(), Limits: c.rpc, Log: logger,
+	})
+	if err != nil {
+		return err
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", c.Listen)
+	if err != nil {
+		return fmt.Errorf("listen: %w", err)
+	}
+	var group errgroup.Group
+	group.Go(func() error { return server.Serve(listener) })
+	if err := ready(c, catalog, listener.Addr().String(), out); err != nil {
+		stop(server, c.StopTimeout)
+		return errors.Join(err, group.Wait())
+	}
+	<-ctx.Done()
+	logger.Info("stopping", "timeout", c.StopTimeout)
+	stop(server, c.StopTimeout)
+	return group.Wait()
+}
+
+func stop(server *rpc.Server, timeout time.Duration) {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	server.Stop(ctx)
+}
+
+// ready says where the server is to be found. The file appears whole.
+func ready(c *Config, catalog, address string, out io.Writer) error {
+	if _, err := fmt.Fprintf(out, "txcoord serves catalog %s on %s\n", catalog, address); err != nil {
+		return err
+	}
+	if c.ReadyFile == "" {
+		return nil
+	}
+	draft := c.ReadyFile + ".draft"
+	if err := os.WriteFile(draft, []byte(address+"\n"), 0o644); err != nil {
+		return fmt.Errorf("write the ready file: %w", err)
+	}
+	return os.Rename(draft, c.ReadyFile)
+}
+
+// running is a catalog with what is open under it.
+type running struct {
+	store   *boltstore.Store
+	catalog *coordinator.Catalog
+}
+
+func open(ctx context.Context, c *Config, catalog string, log *slog.Logger) (*running, error) {
+	objects, err := newObjects(append([]string{c.Warehouse}, c.Allow...))
+	if err != nil {
+		return nil, err
+	}
+	path, err := c.boltPath(catalog)
+	if err != nil {
+		return nil, err
+	}
+	if err := makeFolders(c.Warehouse, path); err != nil {
+		return nil, err
+	}
+	store, err := boltstore.Open(path, boltstore.Config{})
+	if err != nil {
+		return nil, fmt.Errorf("open the store: %w", err)
+	}
+	open, err := coordinator.Open(ctx, coordinator.Config{
+		Name: catalog, Warehouse: c.Warehouse, Store: store, Objects: objects, ReadCheckpoint: checkpoint.Read,
+		Version: version(), Limits: c.coordinator, Log: log,
+	})
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("open catalog %s: %w", catalog, err), store.Close())
+	}
+	return &running{store, open}, nil
+}
+
+// makeFolders makes the folders that a first start lacks.
+func makeFolders(warehouse, store string) error {
+	path, err := localPath(warehouse)
+	if err != nil {
+		return err
+	}
+	for _, folder := range []string{path, filepath.Dir(store)} {
+		if err := os.MkdirAll(folder, 0o755); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *running) close(timeout time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	return errors.Join(r.catalog.Close(ctx), r.store.Close())
+}
+
+func newLogger(c *Config, w io.Writer) *slog.Logger {
+	o := &slog.HandlerOptions{Level: c.level()}
+	if c.LogFormat == "json" {
+		return slog.New(slog.NewJSONHandler(w, o))
+	}
+	return slog.New(slog.NewTextHandler(w, o))
+}

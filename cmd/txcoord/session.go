@@ -1,0 +1,74 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	client "github.com/txcoord/txcoord/clients/go"
+)
+
+// session is one run of the program.
+type session struct {
+	Globals
+
+	in  io.Reader
+	out io.Writer
+	err io.Writer
+	env lookup
+
+	dialled *client.Client
+}
+
+// call makes a call to the server, or some, within --timeout. What it is doing is
+// shown when it takes long.
+func (s *session) call(ctx context.Context, doing string, do func(ctx context.Context, c *client.Client) error) error {
+	ctx, cancel := s.bounded(ctx)
+	defer cancel()
+	c, err := s.client()
+	if err != nil {
+		return err
+	}
+	p := s.progress(doing)
+	defer p.end()
+	return do(ctx, c)
+}
+
+func (s *session) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	if s.Timeout <= 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, s.Timeout)
+}
+
+// client dials once. Dialling does not connect.
+func (s *session) client() (*client.Client, error) {
+	if s.dialled != nil {
+		return s.dialled, nil
+	}
+	c, err := client.Dial(s.Server, client.Options{Catalog: s.Catalog, RetryFor: s.Timeout})
+	if err != nil {
+		return nil, usage("--server", s.Server, "give the server's address as host:port")
+	}
+	c.Observe(s.AtLeast)
+	s.dialled = c
+	return c, nil
+}
+
+func (s *session) close() error {
+	if s.dialled == nil {
+		return nil
+	}
+	return s.dialled.Close()
+}
+
+// note tells the user something that is not the answer.
+func (s *session) note(format string, args ...any) {
+	fmt.Fprintf(s.err, "txcoord: "+format+"\n", args...)
+}
+
+func (s *session) warnings(all []string) {
+	for _, w := range all {
+		s.note("warning: %s", w)
+	}
+}

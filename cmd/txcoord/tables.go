@@ -1,0 +1,303 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+
+	client "github.com/txcoord/txcoord/clients/go"
+	txcoordv1 "github.com/txcoord/txcoord/proto/txcoord/v1"
+)
+
+type tablesCommands struct {
+	Register tablesRegister `cmd:"" help:"Bring an existing Delta table into the catalog."`
+	Create   tablesCreate   `cmd:"" help:"Make a new, empty Delta table and bring it in."`
+	List     tablesList     `cmd:"" help:"List the catalog's tables."`
+	Describe tablesDescribe `cmd:"" help:"Everything that the catalog and the log know of a table."`
+	Release  tablesRelease  `cmd:"" help:"Take a table out of the catalog. The table itself stays."`
+	Mode     tablesMode     `cmd:"" help:"Change who else may write a table."`
+	Thaw     tablesThaw     `cmd:"" help:"Let a frozen table be written again, and give up what cannot be delivered there."`
+}
+
+// kept are the flags of how a table is kept.
+type kept struct {
+	Mode      string `help:"Who else may write it: open (anybody) or exclusive (nobody; saves a look-up for each decision)." enum:"open,exclusive" default:"open"`
+	OneTxnPer bool   `name:"one-txn-per-version" help:"No two transactions share a version of the table."`
+}
+
+func modeOf(word string) txcoordv1.TableMode {
+	return txcoordv1.TableMode(txcoordv1.TableMode_value["TABLE_MODE_"+strings.ToUpper(word)])
+}
+
+// place is a location as the server wants it: a path becomes absolute here, where
+// its beginning is known.
+func place(location string) (string, error) {
+	if strings.Contains(location, "://") || filepath.IsAbs(location) {
+		return location, nil
+	}
+	return filepath.Abs(location)
+}
+
+type tablesRegister struct {
+	Name     string `arg:"" help:"Name of the table in the catalog."`
+	Location string `arg:"" help:"Where it is: a URI, or a path on the server's machine."`
+	kept
+	TakeOver bool `help:"Take the table from a catalog that is gone. Never from one that lives."`
+}
+
+func (c *tablesRegister) Run(ctx context.Context, s *session) error {
+	uri, err := place(c.Location)
+	if err != nil {
+		return err
+	}
+	return s.call(ctx, "registering "+c.Name, func(ctx context.Context, api *client.Client) error {
+		a, err := api.Tables.RegisterTable(ctx, &txcoordv1.RegisterTableRequest{
+			Name: c.Name, Uri: uri, Mode: modeOf(c.Mode), TakeOver: c.TakeOver, OneTxnPerVersion: c.OneTxnPer,
+		})
+		if err != nil {
+			return err
+		}
+		s.warnings(a.GetWarnings())
+		return s.showTable(a, a.GetTable())
+	})
+}
+
+type tablesCreate struct {
+	Name        string            `arg:"" help:"Name of the table in the catalog."`
+	Location    string            `arg:"" help:"Where it shall be: a URI, or a path on the server's machine."`
+	Schema      string            `required:"" placeholder:"JSON|@FILE" help:"Its schema as Delta's log has it (a Spark struct), or @FILE with that."`
+	PartitionBy []string          `placeholder:"COLUMN" help:"Columns to partition by, in order."`
+	Property    map[string]string `placeholder:"KEY=VALUE" help:"Table properties, such as delta.appendOnly=true."`
+	Description string            `help:"What the table is, in words."`
+	kept
+}
+
+func (c *tablesCreate) Run(ctx context.Context, s *session) error {
+	uri, err := place(c.Location)
+	if err != nil {
+		return err
+	}
+	schema := c.Schema
+	if file, ok := strings.CutPrefix(schema, "@"); ok {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		schema = string(b)
+	}
+	return s.call(ctx, "creating "+c.Name, func(ctx context.Context, api *client.Client) error {
+		a, err := api.Tables.CreateTable(ctx, &txcoordv1.CreateTableRequest{
+			Name: c.Name, Uri: uri, SchemaJson: schema, PartitionColumns: c.PartitionBy, Properties: c.Property,
+			Description: c.Description, Mode: modeOf(c.Mode), OneTxnPerVersion: c.OneTxnPer,
+		})
+		if err != nil {
+			return err
+		}
+		s.warnings(a.GetWarnings())
+		return s.showTable(a, a.GetTable())
+	})
+}
+
+// showTable prints an answer that is about one table.
+func (s *session) showTable(answer proto.Message, t *txcoordv1.Table) error {
+	return s.show(answer, []string{t.GetId()}, func(g *grid) { tablePairs(g, t) })
+}
+
+func tablePairs(g *grid, t *txcoordv1.Table) {
+	g.pair("name", t.GetName())
+	g.pair("id", t.GetId())
+	g.pair("location", t.GetUri())
+	g.pair("mode", word(t.GetMode()))
+	g.pair("version", t.GetVersion())
+	g.pair("pending", t.GetPendingChanges())
+	if t.GetOneTxnPerVersion() {
+		g.pair("versions", "one transaction each")
+	}
+	if f := t.GetFreeze(); f != nil {
+		g.pair("frozen", word(f.GetCause()))
+		g.pair("frozen by", f.GetTransactionId())
+		g.pair("reason", f.GetReason())
+	}
+	g.pair("stopped", t.GetStopped())
+}
+
+type tablesList struct {
+	Frozen bool `help:"Only tables that take no commits."`
+}
+
+func (c *tablesList) Run(ctx context.Context, s *session) error {
+	return s.call(ctx, "listing tables", func(ctx context.Context, api *client.Client) error {
+		all := &txcoordv1.ListTablesResponse{}
+		for {
+			a, err := api.Tables.ListTables(ctx, &txcoordv1.ListTablesRequest{
+				FrozenOnly: c.Frozen, PageSize: maxPage, PageToken: all.GetNextPageToken(),
+			})
+			if err != nil {
+				return err
+			}
+			all.LatestSnapshot, all.NextPageToken = a.GetLatestSnapshot(), a.GetNextPageToken()
+			all.Tables = append(all.Tables, a.GetTables()...)
+			if a.GetNextPageToken() == "" {
+				return s.showTables(all)
+			}
+		}
+	})
+}
+
+// maxPage is what the server puts on a page at most.
+const maxPage = 1000
+
+func (s *session) showTables(all *txcoordv1.ListTablesResponse) error {
+	names := []string{}
+	for _, t := range all.GetTables() {
+		names = append(names, t.GetName())
+	}
+	return s.show(all, names, func(g *grid) {
+		g.row("NAME", "VERSION", "MODE", "PENDING", "STATE", "LOCATION")
+		for _, t := range all.GetTables() {
+			g.row(t.GetName(), t.GetVersion(), word(t.GetMode()), t.GetPendingChanges(), tableState(t), t.GetUri())
+		}
+	})
+}
+
+// tableState is one word, or two.
+func tableState(t *txcoordv1.Table) string {
+	var all []string
+	if t.GetFreeze() != nil {
+		all = append(all, "frozen:"+word(t.GetFreeze().GetCause()))
+	}
+	if t.GetStopped() != "" {
+		all = append(all, "stopped")
+	}
+	if all == nil {
+		return "ok"
+	}
+	return strings.Join(all, ",")
+}
+
+// tableArg is a table that is there.
+type tableArg struct {
+	Table string `arg:"" help:"The table, by name, id or URI."`
+}
+
+type tablesDescribe struct{ tableArg }
+
+func (c *tablesDescribe) Run(ctx context.Context, s *session) error {
+	return s.call(ctx, "reading the log of "+c.Table, func(ctx context.Context, api *client.Client) error {
+		a, err := api.Tables.DescribeTable(ctx, &txcoordv1.DescribeTableRequest{Table: c.Table})
+		if err != nil {
+			return err
+		}
+		s.warnings(a.GetWarnings())
+		return s.show(a, []string{a.GetTable().GetId()}, func(g *grid) { descriptionGrid(g, a) })
+	})
+}
+
+func descriptionGrid(g *grid, a *txcoordv1.DescribeTableResponse) {
+	tablePairs(g, a.GetTable())
+	g.pair("metadata id", a.GetTable().GetMetadataId())
+	if st := a.GetState(); st != nil {
+		g.pair("files", st.GetFiles())
+		g.pair("bytes", st.GetBytes())
+		g.pair("protocol", fmt.Sprintf("reader %d, writer %d", st.GetMinReaderVersion(), st.GetMinWriterVersion()))
+		g.pair("features", strings.Join(features(st), ", "))
+		g.pair("partitioned by", strings.Join(st.GetPartitionColumns(), ", "))
+		for _, k := range sortedKeys(st.GetProperties()) {
+			g.pair("property", k+" = "+st.GetProperties()[k])
+		}
+		g.pair("log kept for", st.GetLogRetention().AsDuration())
+		g.pair("removed files kept for", st.GetDeletedFileRetention().AsDuration())
+		g.pair("schema", st.GetSchemaJson())
+	}
+	if r := a.GetOpenRound(); r != nil {
+		g.pair("open round", fmt.Sprintf("%s, %d transactions, since %s", r.GetId(), r.GetTransactions(), clock(r.GetOpenedAt())))
+	}
+	if len(a.GetPending()) > 0 {
+		g.gap()
+		g.row("CHANGE", "TRANSACTION", "GIVEN UP")
+		for _, p := range a.GetPending() {
+			g.row(p.GetChangeNumber(), p.GetTransactionId(), orDash(word(p.GetGivenUp())))
+		}
+	}
+}
+
+// features are those of both sides, each once.
+func features(st *txcoordv1.TableState) []string {
+	all := slices.Concat(st.GetReaderFeatures(), st.GetWriterFeatures())
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	var all []string
+	for k := range m {
+		all = append(all, k)
+	}
+	slices.Sort(all)
+	return all
+}
+
+type tablesRelease struct{ tableArg }
+
+func (c *tablesRelease) Run(ctx context.Context, s *session) error {
+	return s.call(ctx, "releasing "+c.Table, func(ctx context.Context, api *client.Client) error {
+		a, err := api.Tables.ReleaseTable(ctx, &txcoordv1.ReleaseTableRequest{Table: c.Table})
+		if err != nil {
+			return err
+		}
+		return s.show(a, nil, func(g *grid) { g.row("released " + c.Table) })
+	})
+}
+
+type tablesMode struct {
+	tableArg
+	Mode string `arg:"" enum:"open,exclusive" help:"open (anybody may write) or exclusive (nobody else does)."`
+}
+
+func (c *tablesMode) Run(ctx context.Context, s *session) error {
+	return s.call(ctx, "changing "+c.Table, func(ctx context.Context, api *client.Client) error {
+		a, err := api.Tables.SetTableMode(ctx, &txcoordv1.SetTableModeRequest{Table: c.Table, Mode: modeOf(c.Mode)})
+		if err != nil {
+			return err
+		}
+		return s.showTable(a, a.GetTable())
+	})
+}
+
+type tablesThaw struct {
+	tableArg
+	Preview bool   `help:"Only say what would be given up."`
+	Reason  string `help:"Why, in words; recorded."`
+}
+
+func (c *tablesThaw) Run(ctx context.Context, s *session) error {
+	return s.call(ctx, "thawing "+c.Table, func(ctx context.Context, api *client.Client) error {
+		a, err := api.Tables.ThawTable(ctx, &txcoordv1.ThawTableRequest{Table: c.Table, Preview: c.Preview, Reason: c.Reason})
+		if err != nil {
+			return err
+		}
+		return s.show(a, []string{a.GetTable().GetId()}, func(g *grid) { thawGrid(g, a, c.Preview) })
+	})
+}
+
+func thawGrid(g *grid, a *txcoordv1.ThawTableResponse, preview bool) {
+	tablePairs(g, a.GetTable())
+	if len(a.GetGivenUp()) == 0 {
+		return
+	}
+	g.gap()
+	if preview {
+		g.row("These changes would be given up on the table:")
+	} else {
+		g.row("These changes are given up on the table:")
+	}
+	g.row("TRANSACTION", "KEY", "RULE", "PATH", "APPLIED ON")
+	for _, u := range a.GetGivenUp() {
+		g.row(u.GetTransactionId(), orDash(u.GetKey()), word(u.GetRule()), orDash(u.GetPath()), strings.Join(u.GetAppliedOn(), ", "))
+	}
+}

@@ -1,0 +1,376 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	client "github.com/txcoord/txcoord/clients/go"
+	txcoordv1 "github.com/txcoord/txcoord/proto/txcoord/v1"
+)
+
+type txCommands struct {
+	Begin  txBegin  `cmd:"" help:"Begin a transaction, or extend one. Prints its token."`
+	Stage  txStage  `cmd:"" help:"Store Delta actions for one table, durably and invisibly. Prints their digest."`
+	Add    txAdd    `cmd:"" help:"Add Parquet files that lie in a table's folder to the table."`
+	Commit txCommit `cmd:"" help:"Commit what was staged: all of it, or nothing."`
+	Abort  txAbort  `cmd:"" help:"End a transaction without effect."`
+	Show   txShow   `cmd:"" help:"What became of a transaction."`
+	List   txList   `cmd:"" help:"List open transactions, and decided ones."`
+}
+
+type txBegin struct {
+	Key     string        `help:"Names the piece of work: over all its attempts a key commits once." xor:"what"`
+	Attempt uint32        `help:"Attempt of the key, from 1. The next one may commit once all before are aborted."`
+	TTL     time.Duration `help:"How long the transaction may stay open." placeholder:"DURATION"`
+	Extend  string        `help:"Extend the transaction of this token instead." placeholder:"TOKEN" xor:"what"`
+}
+
+func (c *txBegin) Run(ctx context.Context, s *session) error {
+	req := &txcoordv1.BeginRequest{Key: c.Key, Attempt: c.Attempt, Token: c.Extend}
+	if c.TTL != 0 {
+		req.Ttl = durationpb.New(c.TTL)
+	}
+	return s.call(ctx, "beginning", func(ctx context.Context, api *client.Client) error {
+		a, err := api.Transactions.Begin(ctx, req)
+		if err != nil {
+			return err
+		}
+		for _, o := range a.GetKnown() {
+			if o.GetCommitted() != nil {
+				s.note("the work of this key is committed already, as attempt %d (transaction %s)", o.GetAttempt(), o.GetTransactionId())
+			}
+		}
+		return s.show(a, []string{a.GetToken()}, func(g *grid) {
+			g.pair("transaction", a.GetTransactionId())
+			if c.Key != "" {
+				g.pair("attempt", a.GetAttempt())
+			}
+			g.pair("deadline", a.GetDeadline())
+			g.pair("keys unique since", a.GetRememberedSince())
+			g.pair("token", a.GetToken())
+		})
+	})
+}
+
+type txStage struct {
+	Token   string `required:"" help:"The transaction's token, from tx begin." placeholder:"TOKEN"`
+	Table   string `arg:"" help:"The table, by name, id or URI."`
+	Actions string `arg:"" optional:"" default:"-" help:"File with Delta actions, one JSON object a line; - is standard input."`
+	readFlags
+}
+
+func (c *txStage) Run(ctx context.Context, s *session) error {
+	actions, err := s.readInput(c.Actions)
+	if err != nil {
+		return err
+	}
+	read, err := c.declaration(actions)
+	if err != nil {
+		return err
+	}
+	return s.call(ctx, "staging "+c.Table, func(ctx context.Context, api *client.Client) error {
+		part, err := stage(ctx, api, c.Token, c.Table, read, actions)
+		if err != nil {
+			return err
+		}
+		return s.showPart(c.Table, part)
+	})
+}
+
+// readInput reads a file, or standard input if it is "-".
+func (s *session) readInput(name string) ([]byte, error) {
+	if name == "-" {
+		return io.ReadAll(s.in)
+	}
+	return os.ReadFile(name)
+}
+
+func (s *session) showPart(table string, part *txcoordv1.StagedPart) error {
+	if h := part.GetHint(); h != nil {
+		s.note("warning: as things stand the commit would fail: %s", conflictText(h))
+	}
+	return s.show(part, []string{table + "=" + part.GetDigest()}, func(g *grid) {
+		g.pair("table", table)
+		g.pair("lines", part.GetLines())
+		g.pair("bytes", part.GetBytes())
+		g.pair("digest", part.GetDigest())
+	})
+}
+
+// conflictText is a conflict in a line.
+func conflictText(c *txcoordv1.ConflictDetail) string {
+	text := strings.ReplaceAll(word(c.GetRule()), "_", " ")
+	if c.GetTable() != "" {
+		text += " on " + c.GetTable()
+	}
+	if c.GetVersion() >= 0 {
+		text += fmt.Sprintf(" at version %d", c.GetVersion())
+	}
+	if c.GetPath() != "" {
+		text += ", " + c.GetPath()
+	}
+	if c.GetDetail() != "" {
+		text += ": " + c.GetDetail()
+	}
+	return text
+}
+
+// decideFlags are those of every command that commits.
+type decideFlags struct {
+	Read        []string      `help:"A table that was only read, whole, at a version: TABLE@VERSION." placeholder:"TABLE@VERSION" sep:"none"`
+	WaitLimit   time.Duration `help:"How long to wait for the tables after the decision. Default: as long as the call lives." placeholder:"DURATION"`
+	Wait        string        `help:"When to answer: published (readable), or decided (durable)." enum:"published,decided" default:"published"`
+	VerifyFiles bool          `help:"Look for each added file before the decision."`
+}
+
+func (f *decideFlags) wait() (txcoordv1.Wait, *durationpb.Duration) {
+	w := txcoordv1.Wait(txcoordv1.Wait_value["WAIT_"+strings.ToUpper(f.Wait)])
+	if f.WaitLimit == 0 {
+		return w, nil
+	}
+	return w, durationpb.New(f.WaitLimit)
+}
+
+func (f *decideFlags) reads() ([]*txcoordv1.ReadParticipant, error) {
+	var all []*txcoordv1.ReadParticipant
+	for _, r := range f.Read {
+		i := strings.LastIndexByte(r, '@')
+		var version int64
+		if i <= 0 {
+			return nil, usage("--read", r, "write TABLE@VERSION")
+		}
+		if _, err := fmt.Sscanf(r[i+1:], "%d", &version); err != nil || fmt.Sprint(version) != r[i+1:] {
+			return nil, usage("--read", r, "write TABLE@VERSION")
+		}
+		all = append(all, &txcoordv1.ReadParticipant{Table: r[:i], Read: client.AtVersion(version, client.WholeTable())})
+	}
+	return all, nil
+}
+
+type txCommit struct {
+	Token string   `required:"" help:"The transaction's token." placeholder:"TOKEN"`
+	Parts []string `arg:"" name:"table=digest" help:"What was staged, as tx stage and tx add print it with -o id. Parts of one table are put together in this order."`
+	decideFlags
+}
+
+func (c *txCommit) Run(ctx context.Context, s *session) error {
+	req := &txcoordv1.CommitRequest{Token: c.Token, VerifyFiles: c.VerifyFiles}
+	req.Wait, req.WaitLimit = c.wait()
+	var err error
+	if req.Tables, err = partsOf(c.Parts); err != nil {
+		return err
+	}
+	if req.Reads, err = c.reads(); err != nil {
+		return err
+	}
+	return s.call(ctx, "committing", func(ctx context.Context, api *client.Client) error {
+		a, err := api.Transactions.Commit(ctx, req)
+		if err != nil {
+			return err
+		}
+		return s.showOutcome(a, a.GetOutcome())
+	})
+}
+
+// partsOf groups TABLE=DIGEST by table, in order.
+func partsOf(all []string) ([]*txcoordv1.TableParts, error) {
+	var out []*txcoordv1.TableParts
+	at := map[string]*txcoordv1.TableParts{}
+	for _, p := range all {
+		i := strings.LastIndexByte(p, '=')
+		if i <= 0 {
+			return nil, usage("part", p, "write TABLE=DIGEST, as tx stage -o id prints it")
+		}
+		t := at[p[:i]]
+		if t == nil {
+			t = &txcoordv1.TableParts{Table: p[:i]}
+			at[p[:i]] = t
+			out = append(out, t)
+		}
+		t.Digests = append(t.Digests, p[i+1:])
+	}
+	return out, nil
+}
+
+type txAbort struct {
+	Token  string `help:"The transaction's token." placeholder:"TOKEN" xor:"which" required:""`
+	ID     string `help:"An open transaction's id, as tx list shows it." placeholder:"ID" xor:"which" required:""`
+	Reason string `help:"Why, in words; recorded."`
+}
+
+func (c *txAbort) Run(ctx context.Context, s *session) error {
+	req := &txcoordv1.AbortRequest{Reason: c.Reason, Transaction: &txcoordv1.AbortRequest_Token{Token: c.Token}}
+	if c.ID != "" {
+		req.Transaction = &txcoordv1.AbortRequest_TransactionId{TransactionId: c.ID}
+	}
+	return s.call(ctx, "aborting", func(ctx context.Context, api *client.Client) error {
+		a, err := api.Transactions.Abort(ctx, req)
+		if err != nil {
+			return err
+		}
+		if err := s.showOutcome(a, a.GetOutcome()); err != nil {
+			return err
+		}
+		if a.GetOutcome().GetCommitted() != nil {
+			return &codedError{errors.New("the transaction is committed: the commit came first"), exitExists}
+		}
+		return nil
+	})
+}
+
+type txShow struct {
+	Token      string    `help:"The transaction's token." placeholder:"TOKEN" xor:"which" required:""`
+	Key        string    `help:"The client's key." xor:"which" required:""`
+	ID         string    `help:"The transaction's id." placeholder:"ID" xor:"which" required:""`
+	Attempt    uint32    `help:"Attempt of the key; without it the committed one, else the newest."`
+	Resolve    bool      `help:"Abort the transaction if it is undecided, so that the answer is final."`
+	BegunAfter time.Time `help:"You are sure that the key was first used after this time; lets --resolve do without a token." placeholder:"RFC3339"`
+}
+
+func (c *txShow) Run(ctx context.Context, s *session) error {
+	req := &txcoordv1.GetOutcomeRequest{Attempt: c.Attempt, Resolve: c.Resolve}
+	switch {
+	case c.Token != "":
+		req.Transaction = &txcoordv1.GetOutcomeRequest_Token{Token: c.Token}
+	case c.Key != "":
+		req.Transaction = &txcoordv1.GetOutcomeRequest_Key{Key: c.Key}
+	default:
+		req.Transaction = &txcoordv1.GetOutcomeRequest_TransactionId{TransactionId: c.ID}
+	}
+	if !c.BegunAfter.IsZero() {
+		req.BegunAfter = timestamppb.New(c.BegunAfter)
+	}
+	return s.call(ctx, "asking", func(ctx context.Context, api *client.Client) error {
+		a, err := api.Transactions.GetOutcome(ctx, req)
+		if err != nil {
+			return err
+		}
+		return s.showOutcome(a, a.GetOutcome())
+	})
+}
+
+// showOutcome prints an answer that is about one transaction.
+func (s *session) showOutcome(answer proto.Message, o *txcoordv1.Outcome) error {
+	if why := o.GetCommitted().GetPendingReason(); why != "" {
+		s.note("committed, but not on all tables yet: %s", why)
+	}
+	return s.show(answer, []string{o.GetTransactionId()}, func(g *grid) { outcomeGrid(g, o) })
+}
+
+func outcomeGrid(g *grid, o *txcoordv1.Outcome) {
+	g.pair("transaction", o.GetTransactionId())
+	if o.GetKey() != "" {
+		g.pair("key", o.GetKey())
+		g.pair("attempt", o.GetAttempt())
+	}
+	g.pair("state", stateWord(o))
+	if a := o.GetAborted(); a != nil {
+		g.pair("because", conflictText(a.GetConflict()))
+		g.pair("winner", a.GetConflict().GetWinner())
+		g.pair("decided", a.GetDecidedAt())
+	}
+	if p := o.GetOpen(); p != nil {
+		g.pair("deadline", p.GetDeadline())
+	}
+	if c := o.GetCommitted(); c != nil {
+		g.pair("decided", c.GetDecidedAt())
+		if c.GetSnapshotVersion() != 0 {
+			g.pair("snapshot", c.GetSnapshotVersion())
+		}
+		g.gap()
+		g.row("TABLE", "VERSION", "PLACE", "STATE")
+		for _, t := range c.GetTables() {
+			g.row(t.GetTable(), versionText(t.GetVersion()), t.GetPlace(), word(t.GetState()))
+		}
+	}
+}
+
+func stateWord(o *txcoordv1.Outcome) string {
+	switch {
+	case o.GetCommitted() != nil:
+		return "committed"
+	case o.GetAborted() != nil:
+		return "aborted"
+	default:
+		return "open"
+	}
+}
+
+type txList struct {
+	Table string `help:"Only those with this table." placeholder:"TABLE"`
+	All   bool   `help:"Also decided ones, newest first."`
+	Limit int    `help:"At most so many decided ones." default:"100"`
+}
+
+func (c *txList) Run(ctx context.Context, s *session) error {
+	return s.call(ctx, "listing transactions", func(ctx context.Context, api *client.Client) error {
+		all := &txcoordv1.ListTransactionsResponse{}
+		for {
+			a, err := api.Transactions.ListTransactions(ctx, &txcoordv1.ListTransactionsRequest{
+				Table: c.Table, IncludeDecided: c.All, PageSize: maxPage, PageToken: all.GetNextPageToken(),
+			})
+			if err != nil {
+				return err
+			}
+			all.LatestSnapshot, all.NextPageToken = a.GetLatestSnapshot(), a.GetNextPageToken()
+			all.Open = append(all.Open, a.GetOpen()...)
+			all.Decided = append(all.Decided, a.GetDecided()...)
+			if a.GetNextPageToken() == "" || len(all.GetDecided()) >= c.Limit {
+				break
+			}
+		}
+		all.Decided = all.Decided[:min(len(all.Decided), c.Limit)]
+		return s.showTransactions(all)
+	})
+}
+
+func (s *session) showTransactions(all *txcoordv1.ListTransactionsResponse) error {
+	ids := []string{}
+	for _, o := range all.GetOpen() {
+		ids = append(ids, o.GetTransactionId())
+	}
+	for _, o := range all.GetDecided() {
+		ids = append(ids, o.GetTransactionId())
+	}
+	return s.show(all, ids, func(g *grid) {
+		g.row("TRANSACTION", "STATE", "KEY", "ATTEMPT", "TABLES", "DETAIL")
+		for _, o := range all.GetOpen() {
+			var names []string
+			for _, t := range o.GetTables() {
+				names = append(names, t.GetTable())
+			}
+			g.row(o.GetTransactionId(), "open", orDash(o.GetKey()), o.GetAttempt(), orDash(strings.Join(names, ", ")),
+				"by "+o.GetClient()+" until "+clock(o.GetDeadline()))
+		}
+		for _, o := range all.GetDecided() {
+			g.row(o.GetTransactionId(), stateWord(o), orDash(o.GetKey()), o.GetAttempt(), orDash(outcomeTables(o)), outcomeDetail(o))
+		}
+	})
+}
+
+func outcomeTables(o *txcoordv1.Outcome) string {
+	var all []string
+	for _, t := range o.GetCommitted().GetTables() {
+		all = append(all, t.GetTable()+"@"+versionText(t.GetVersion()))
+	}
+	return strings.Join(all, ", ")
+}
+
+func outcomeDetail(o *txcoordv1.Outcome) string {
+	if a := o.GetAborted(); a != nil {
+		return conflictText(a.GetConflict())
+	}
+	if v := o.GetCommitted().GetSnapshotVersion(); v != 0 {
+		return fmt.Sprintf("snapshot %d", v)
+	}
+	return "pending"
+}
