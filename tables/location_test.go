@@ -177,3 +177,13 @@ func FuzzCanonicalURI(f *testing.F) {
 		}
 	})
 }
+
+func TestFileURI(t *testing.T) {
+	for path, want := range map[string]string{
+		"day=1/a b.parquet": "s3://lake/orders/day=1/a b.parquet", "p@#%": "s3://lake/orders/p@%23%25", "s3://other/x": "s3://other/x",
+	} {
+		if got := tables.FileURI(tableURI, path); got != want {
+			t.Errorf("FileURI(%q) = %q, want %q", path, got, want)
+		}
+	}
+}

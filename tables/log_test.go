@@ -428,3 +428,45 @@ func TestLogAtTheStoreRoot(t *testing.T) {
 		t.Errorf("FileKey = %q", key)
 	}
 }
+
+// huge is a store that says of its checkpoints that they are larger than they are.
+type huge struct{ objstore.Store }
+
+func (h huge) Stat(ctx context.Context, key string) (objstore.Info, error) {
+	info, err := h.Store.Stat(ctx, key)
+	if strings.Contains(key, ".checkpoint.") {
+		info.Size = 1 << 30
+	}
+	return info, err
+}
+
+// A large checkpoint is read in ranges.
+func TestLargeCheckpoint(t *testing.T) {
+	f := plain(t).commit(addLine("b")).put("00000000000000000001.checkpoint.parquet", text(plainProtocol, metaOf(schemaJSON, nil, ""), addLine("b")))
+	config := tables.LogConfig{Store: huge{f.store}, Key: tableKey, URI: tableURI, ReadCheckpoint: readLines}
+	s, err := tables.NewLog(config).State(t.Context(), tables.Latest)
+	if err != nil || s.NumFiles() != 1 {
+		t.Errorf("got %v, %v", s, err)
+	}
+	config.Store = huge{unreachable{f.store, "checkpoint.parquet"}}
+	if _, err := tables.NewLog(config).State(t.Context(), tables.Latest); !errors.Is(err, errDown) {
+		t.Errorf("got %v, want the store's own error", err)
+	}
+}
+
+func TestErrorTexts(t *testing.T) {
+	for want, err := range map[string]error{
+		"line 3: add.path: is missing (x); mend it": &tables.InputError{Line: 3, Field: "add.path", Reason: "is missing", Value: "x", Remedy: "mend it"},
+		"is empty":                        &tables.InputError{Reason: "is empty"},
+		"line_bytes is 9, the limit is 3": &tables.LimitError{Limit: "line_bytes", Value: 9, Max: 3},
+		"table t cannot be written: feature f: because":                                                      &tables.FeatureError{Table: "t", Feature: "f", Write: true, Reason: "because"},
+		"table t: x.json: line 2: torn commit: why":                                                          &tables.LogError{Fault: tables.Torn, Table: "t", File: "x.json", Line: 2, Reason: "why"},
+		"table t: unsupported protocol: feature f: because":                                                  &tables.LogError{Fault: tables.Unsupported, Table: "t", Err: &tables.FeatureError{Table: "t", Feature: "f", Reason: "because"}},
+		"table t: bad checkpoint: connection refused":                                                        &tables.LogError{Fault: tables.BadCheckpoint, Table: "t", Err: errDown},
+		"table t belongs to catalog c as table x; release it there, or take it over if that catalog is gone": &tables.OwnedError{URI: "t", Owner: tables.Owner{Catalog: "c", Table: "x"}},
+	} {
+		if err.Error() != want {
+			t.Errorf("got %q, want %q", err, want)
+		}
+	}
+}

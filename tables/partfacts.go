@@ -1,6 +1,8 @@
 package tables
 
 import (
+	"fmt"
+
 	"github.com/txcoord/txcoord/twophase"
 )
 
@@ -10,6 +12,13 @@ const rowTrackingDomain = "delta.rowTracking"
 // PartFacts are the facts of a part that was validated against the profile, with
 // its read declaration. *InputError if the two do not go together.
 func PartFacts(a *Actions, p *Profile, r ReadDeclaration) (twophase.Facts, error) {
+	return PartFactsSince(a, p, p.Fingerprint(), r)
+}
+
+// PartFactsSince is PartFacts for a part that was staged when the profile had this
+// fingerprint: if protocol or metadata changed since, Fits finds the conflict. A
+// blind part has no read point from which Conflict could find it.
+func PartFactsSince(a *Actions, p *Profile, staged Fingerprint, r ReadDeclaration) (twophase.Facts, error) {
 	if err := r.Check(); err != nil {
 		return nil, err
 	}
@@ -18,6 +27,11 @@ func PartFacts(a *Actions, p *Profile, r ReadDeclaration) (twophase.Facts, error
 	}
 	b := &builder{}
 	b.bind(p)
+	if staged != p.fingerprint {
+		if err := b.since(staged); err != nil {
+			return nil, err
+		}
+	}
 	if err := b.addReads(p, &r); err != nil {
 		return nil, err
 	}
@@ -100,6 +114,15 @@ func CommitFacts(c *Commit, prev *Profile) twophase.Facts {
 // bind notes the table as it was when the part was staged.
 func (b *builder) bind(p *Profile) {
 	b.id, b.baseLook, b.baseConfig, b.baseFeatures = p.idHash, p.look, p.config, p.inForce
+}
+
+func (b *builder) since(staged Fingerprint) error {
+	var features uint64
+	if _, err := fmt.Sscanf(string(staged), fingerprintForm, &b.baseLook, &b.baseConfig, &features); err != nil {
+		return fmt.Errorf("fingerprint %q of a table: %w", cut(staged), err)
+	}
+	b.baseFeatures = featureSet(features)
+	return nil
 }
 
 func (b *builder) addFiles(a *Actions, p *Profile) {

@@ -136,6 +136,7 @@ type Profile struct {
 	idHash   uint64
 	// look stands for schema and partition columns, config for the properties.
 	look, config uint64
+	fingerprint  Fingerprint
 	// earlier are the schemas before this one, newest first, so that CommitFacts
 	// can say under which of them a file may have been written.
 	earlier []lookOf
@@ -163,6 +164,7 @@ func newProfile(uri string, v twophase.Version, p *Protocol, m *MetaData, prev *
 	out.idHash = hashTexts("id", m.ID)
 	out.look = hashTexts("look", append([]string{m.Schema}, m.PartitionColumns...)...)
 	out.config = hashConfig(m.Configuration)
+	out.fingerprint = Fingerprint(fmt.Sprintf(fingerprintForm, out.look, out.config, uint64(out.inForce)))
 	if prev != nil {
 		out.earlier = prev.earlier
 		if prev.look != out.look {
@@ -172,6 +174,15 @@ func newProfile(uri string, v twophase.Version, p *Protocol, m *MetaData, prev *
 	}
 	return out
 }
+
+// Fingerprint stands for what a writer has to know of a table: schema, partition
+// columns, properties, features. It is kept with a staged part.
+type Fingerprint string
+
+const fingerprintForm = "%016x-%016x-%016x"
+
+// Fingerprint is the profile's.
+func (p *Profile) Fingerprint() Fingerprint { return p.fingerprint }
 
 // Property returns a table property, empty if it is not set.
 func (p *Profile) Property(key string) string { return p.MetaData.Configuration[key] }

@@ -218,3 +218,16 @@ func TestRenderCreateRefuses(t *testing.T) {
 }
 
 const nested = `{"type":"struct","fields":[{"name":"id","type":"long"},{"name":"s","type":{"type":"struct","fields":[{"name":"x","type":{"type":"array","elementType":"long","containsNull":true}},{"name":"m","type":{"type":"map","keyType":"string","valueType":"decimal(10,2)","valueContainsNull":true}}]}}]}`
+
+func TestRetention(t *testing.T) {
+	for config, want := range map[string][2]time.Duration{
+		"": {30 * 24 * time.Hour, 7 * 24 * time.Hour},
+		`"delta.logRetentionDuration":"interval 60 days","delta.deletedFileRetentionDuration":"interval 3 hours"`: {60 * 24 * time.Hour, 3 * time.Hour},
+		`"delta.logRetentionDuration":"x","delta.deletedFileRetentionDuration":"y"`:                               {30 * 24 * time.Hour, 7 * 24 * time.Hour},
+	} {
+		p := newFixture(t).commit(plainProtocol, metaOf(schemaJSON, nil, config)).profile()
+		if got := [2]time.Duration{p.LogRetention(), p.DeletedFileRetention()}; got != want {
+			t.Errorf("%s: got %v, want %v", config, got, want)
+		}
+	}
+}

@@ -1,9 +1,6 @@
 package tables
 
-import (
-	"strings"
-	"time"
-)
+import "time"
 
 // defaultLogRetention is Delta's.
 const defaultLogRetention = 30 * 24 * time.Hour
@@ -27,7 +24,7 @@ func (p *Profile) interval(property string, otherwise time.Duration) time.Durati
 
 // FileURI is the canonical URI of a file that an action names by its canonical path.
 func FileURI(tableURI, path string) string {
-	if strings.Contains(path, "://") {
+	if isOutside(path) {
 		return path
 	}
 	return tableURI + "/" + escapeMarks(path)

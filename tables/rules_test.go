@@ -407,3 +407,48 @@ func TestPartFactsRefuses(t *testing.T) {
 		t.Error("a blind reader is taken")
 	}
 }
+
+// Two spellings of one partition value are one value; what cannot be told is taken
+// for equal.
+func TestPartitionValueSpellings(t *testing.T) {
+	schema := func(dataType string) string {
+		return `{"type":"struct","fields":[{"name":"v","type":"long"},{"name":"p","type":"` + dataType + `","nullable":true,"metadata":{}}]}`
+	}
+	for _, c := range []struct {
+		dataType, read, written string
+		conflict                bool
+	}{
+		{"string", "a", "a", true}, {"string", "a", "A", false}, {"string", "1", "01", false}, {"string", "", "", true}, {"string", "a", "", false},
+		{"integer", "1", "01", true}, {"integer", "1", "+1", true}, {"integer", "1", "2", false}, {"long", "1", "one", true}, {"long", "99999999999999999999", "3", true},
+		{"boolean", "true", "TRUE", true}, {"boolean", "true", "false", false}, {"boolean", "true", "yes", true},
+		{"date", "2020-01-01", "2020-01-01", true}, {"date", "2020-01-01", "2020-01-02", false}, {"date", "2020-01-01", "2020-1-2", true}, {"date", "2020-01-01", "2020/01/02", true},
+		{"timestamp", "2020-01-01 00:00:00", "2021-01-01T00:00:00Z", true}, {"timestamp", "2020-01-01 00:00:00", "", true},
+		{"decimal(10,2)", "1.0", "2", true}, {"double", "1", "2", true}, {"binary", "a", "b", true},
+	} {
+		f := newFixture(t).commit(plainProtocol, metaOf(schema(c.dataType), []string{"p"}, ""))
+		read := at(0, tables.ReadPartitions)
+		condition := tables.PartitionCondition{Column: "p", Values: []string{c.read}}
+		if c.read == "" {
+			condition = tables.PartitionCondition{Column: "p", OrNull: true}
+		}
+		read.Partitions = []tables.PartitionMatch{{condition}}
+		add := strings.Replace(addLine("x"), `"partitionValues":{}`, `"partitionValues":{"p":"`+c.written+`"}`, 1)
+		got := (tables.Rules{}).Conflict(f.part(read, txnLine("a", 1)), f.foreign(add))
+		if (got != nil) != c.conflict {
+			t.Errorf("%s: read %q, written %q: got %+v, want a conflict: %t", c.dataType, c.read, c.written, got, c.conflict)
+		}
+	}
+}
+
+// Facts of many files are searched, not walked; the answer is the same.
+func TestConflictOfManyFiles(t *testing.T) {
+	f := plain(t)
+	big := f.part(at(0, tables.ReadNothing), append(manyAdds(1000), removeLine("a.parquet"))...)
+	rules := tables.Rules{}
+	for path, want := range map[string]twophase.Rule{"f0": twophase.RulePathExists, "f999": twophase.RulePathExists, "f1000": twophase.RuleNone} {
+		small := f.part(blind, addLine(path))
+		if a, b := rules.Conflict(big, small), rules.Conflict(small, big); ruleOf(a) != want || ruleOf(b) != want {
+			t.Errorf("%s: got %+v and %+v, want %v", path, a, b, want)
+		}
+	}
+}

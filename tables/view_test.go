@@ -334,3 +334,32 @@ func compareLog(t *rapid.T, f *fixture, m model) {
 		}
 	}
 }
+
+// A blind part has no read point: what it was staged under stands in its facts.
+func TestFitsKnowsWhatAPartWasStagedUnder(t *testing.T) {
+	f := plain(t)
+	staged := f.profile().Fingerprint()
+	for _, c := range []struct {
+		change string
+		want   twophase.Rule
+	}{
+		{addLine("y"), twophase.RuleNone},
+		{featureProtocol([]string{"deletionVectors"}, []string{"appendOnly", "invariants", "deletionVectors"}), twophase.RuleNone},
+		{metaOf(moreColumns(true), nil, ""), twophase.RuleMetadata},
+		{featureProtocol([]string{"deletionVectors"}, []string{"appendOnly", "invariants", "deletionVectors", "checkConstraints"}), twophase.RuleProtocol},
+	} {
+		f.commit(c.change)
+		facts, err := tables.PartFactsSince(f.parse(addLine("x")), f.profile(), staged, blind)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := tables.NewView(f.state()).Try().Fits(facts); ruleOf(got) != c.want {
+			t.Errorf("after %s: got %+v, want %v", c.change, got, c.want)
+		}
+	}
+	for _, bad := range []tables.Fingerprint{"", "x", "0-0"} {
+		if _, err := tables.PartFactsSince(f.parse(addLine("x")), f.profile(), bad, blind); err == nil {
+			t.Errorf("fingerprint %q is taken", bad)
+		}
+	}
+}
