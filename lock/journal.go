@@ -55,10 +55,15 @@ type Journal struct {
 
 	mu        sync.Mutex
 	revisions map[twophase.Position]Revision // of entries seen, by position
-
-	// Retry is the wait after a store's error; grows to a second.
-	retry time.Duration
 }
+
+// An append that ran into an error of the store, or that saw its position empty
+// after an unknown answer, waits this long before the next try; twice as long each
+// time, up to maxRetry.
+const (
+	minRetry = 5 * time.Millisecond
+	maxRetry = time.Second
+)
 
 // OpenJournal opens the journal in a store, and makes it where there is none.
 // slots is used for a new one only; 0 means DefaultSlots.
@@ -73,7 +78,7 @@ func OpenJournal(ctx context.Context, store Store, slots int) (*Journal, error) 
 	if meta.Codec != twophase.CodecVersion {
 		return nil, fmt.Errorf("%w: %d, this build knows %d", ErrOtherCodec, meta.Codec, twophase.CodecVersion)
 	}
-	return &Journal{store: store, meta: meta, revisions: map[twophase.Position]Revision{}, retry: 10 * time.Millisecond}, nil
+	return &Journal{store: store, meta: meta, revisions: map[twophase.Position]Revision{}}, nil
 }
 
 func readMeta(ctx context.Context, store Store) (Meta, error) {
@@ -124,7 +129,7 @@ func (j *Journal) key(pos twophase.Position) string {
 	return fmt.Sprintf("ring/%s/%08d", j.meta.Incarnation, j.Ring().Slot(pos))
 }
 
-// slot is what stands in the slot of a position.
+// slot is what stands in the slot of a position; without an entry, nothing.
 type slot struct {
 	entry    []byte
 	position twophase.Position
@@ -133,6 +138,9 @@ type slot struct {
 
 func (j *Journal) read(ctx context.Context, pos twophase.Position) (slot, error) {
 	item, err := j.store.Get(ctx, j.key(pos))
+	if errors.Is(err, ErrNotFound) {
+		return slot{}, nil
+	}
 	if err != nil {
 		return slot{}, err
 	}
@@ -144,6 +152,14 @@ func (j *Journal) read(ctx context.Context, pos twophase.Position) (slot, error)
 	return slot{entry: item.Value, position: at, revision: item.Revision}, nil
 }
 
+// Ring is the layout of the journal in the store.
+func (j *Journal) Ring() twophase.Ring { return twophase.Ring{Slots: j.Slots()} }
+
+// state says what a slot means to whoever wants a position there.
+func (j *Journal) state(pos twophase.Position, s slot) twophase.SlotState {
+	return j.Ring().State(pos, s.position, s.entry != nil)
+}
+
 func (j *Journal) note(pos twophase.Position, rev Revision) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -153,48 +169,44 @@ func (j *Journal) note(pos twophase.Position, rev Revision) {
 	}
 }
 
-// Ring is the layout of the journal in the store.
-func (j *Journal) Ring() twophase.Ring { return twophase.Ring{Slots: j.Slots()} }
-
 // Read returns the entry at a position: ErrNotFilled, ErrBehind or ErrShort otherwise.
 func (j *Journal) Read(ctx context.Context, pos twophase.Position) ([]byte, error) {
 	s, err := j.read(ctx, pos)
-	filled := !errors.Is(err, ErrNotFound)
-	if err != nil && filled {
+	if err != nil {
 		return nil, fmt.Errorf("read journal entry %d: %w", pos, err)
 	}
-	switch j.Ring().State(pos, s.position, filled) {
+	switch j.state(pos, s) {
 	case twophase.SlotFilled:
 		return s.entry, nil
 	case twophase.SlotFree:
 		return nil, ErrNotFilled
 	case twophase.SlotPassed:
-		return nil, fmt.Errorf("%w: %d holds %d", ErrBehind, pos, s.position)
+		return nil, fmt.Errorf("%w: its slot holds entry %d, wanted was %d", ErrBehind, s.position, pos)
+	default: // SlotShort
+		return nil, fmt.Errorf("%w: the slot of %d holds %d", ErrShort, pos, s.position)
 	}
-	return nil, fmt.Errorf("%w: the slot of %d holds %d", ErrShort, pos, s.position)
 }
 
 // Next finds the first position that is not filled, by binary search over the
 // rotated sequence in the ring.
 func (j *Journal) Next(ctx context.Context) (twophase.Position, error) {
 	first, err := j.read(ctx, 0)
-	if errors.Is(err, ErrNotFound) {
-		return 0, nil
-	}
 	if err != nil {
 		return 0, fmt.Errorf("find the journal's head: %w", err)
 	}
+	if first.entry == nil {
+		return 0, nil
+	}
 	base := first.position
 	var failed error
-	n := sort.Search(j.meta.Slots, func(i int) bool {
-		if failed != nil || i == 0 {
-			return failed != nil
+	n := 1 + sort.Search(j.meta.Slots-1, func(i int) bool {
+		if failed != nil {
+			return true
 		}
-		s, err := j.read(ctx, twophase.Position(i))
-		if err != nil && !errors.Is(err, ErrNotFound) {
-			failed = err
-		}
-		return err != nil || s.position != base+twophase.Position(i)
+		pos := twophase.Position(i + 1)
+		var s slot
+		s, failed = j.read(ctx, pos)
+		return failed != nil || s.entry == nil || s.position != base+pos
 	})
 	if failed != nil {
 		return 0, fmt.Errorf("find the journal's head: %w", failed)
@@ -206,7 +218,8 @@ func (j *Journal) Next(ctx context.Context) (twophase.Position, error) {
 // the same bytes if it won, the winner's otherwise. It carries out twophase.Append's
 // effects until the position is seen filled, through errors of the store, for as
 // long as ctx lives: when ctx ends the outcome is unknown. ErrBehind if the journal
-// went on past the position, ErrTooLarge if the store cannot take the entry at all.
+// went on past the position, ErrShort if it went back, ErrTooLarge if the store
+// cannot take the entry at all.
 //
 // The writes in with are durable before the entry, or together with it; also where
 // the position is lost.
@@ -216,40 +229,47 @@ func (j *Journal) Append(ctx context.Context, pos twophase.Position, entry []byt
 		if err := j.putAll(ctx, with); err != nil {
 			return nil, err
 		}
-		with = nil
 	}
 	if len(with) == 0 {
 		batcher = nil
 	}
 	a := twophase.NewAppend(pos, entry)
-	wait := j.retry
+	wait := minRetry
 	for {
 		effect, _, _ := a.Next()
-		var result twophase.AppendResult
-		var err error
-		switch effect {
-		case twophase.AppendPut:
-			result, err = j.put(ctx, pos, entry, batcher, with)
-		case twophase.AppendGet:
-			result, err = j.get(ctx, pos)
-		default:
-			if a.Filled() == nil {
-				return nil, ErrBehind
-			}
-			return a.Filled(), nil
+		if effect == twophase.AppendDone {
+			break
 		}
+		result, err := j.carryOut(ctx, a, batcher, with)
 		if err == nil {
 			a.Feed(result)
-			continue
+			if next, _, _ := a.Next(); effect != twophase.AppendGet || next != twophase.AppendPut {
+				continue
+			}
 		}
 		if errors.Is(err, ErrTooLarge) || errors.Is(err, ErrShort) {
 			return nil, fmt.Errorf("append entry %d: %w", pos, err)
 		}
+		// The store answered an error, or unknown and then nothing: once more, later.
 		if !sleep(ctx, wait) {
 			return nil, fmt.Errorf("append entry %d: %w: %w", pos, ErrUnknown, errors.Join(err, ctx.Err()))
 		}
-		wait = min(2*wait, time.Second)
+		wait = min(2*wait, maxRetry)
 	}
+	if a.Filled() == nil {
+		return nil, ErrBehind
+	}
+	return a.Filled(), nil
+}
+
+// carryOut does what an append needs next. An error means that nothing was learned,
+// and certainly nothing was written.
+func (j *Journal) carryOut(ctx context.Context, a *twophase.Append, batcher Batcher, with []Write) (twophase.AppendResult, error) {
+	effect, pos, entry := a.Next()
+	if effect == twophase.AppendPut {
+		return j.put(ctx, pos, entry, batcher, with)
+	}
+	return j.get(ctx, pos)
 }
 
 func sleep(ctx context.Context, d time.Duration) bool {
@@ -263,17 +283,16 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// put tries the conditional write of the ring. An error means that nothing was sent,
-// or certainly nothing was written.
+// put tries the conditional write of the ring.
 func (j *Journal) put(ctx context.Context, pos twophase.Position, entry []byte, batcher Batcher, with []Write) (twophase.AppendResult, error) {
 	cond := IfAbsent()
 	if pos >= j.Slots() {
-		rev, err := j.replaces(ctx, pos)
-		if errors.Is(err, ErrConflict) {
-			return twophase.AppendResult{Refused: true}, nil
-		}
+		rev, free, err := j.replaces(ctx, pos)
 		if err != nil {
 			return twophase.AppendResult{}, err
+		}
+		if !free {
+			return twophase.AppendResult{Refused: true}, nil
 		}
 		cond = IfRevision(rev)
 	}
@@ -296,47 +315,52 @@ func (j *Journal) put(ctx context.Context, pos twophase.Position, entry []byte, 
 	return twophase.AppendResult{}, err
 }
 
-// putAll makes write-once values durable; they may be repeated.
+// putAll makes write-once values durable before the entry. An unknown put is
+// repeated: the bytes are the same.
 func (j *Journal) putAll(ctx context.Context, writes []Write) error {
-	errs := make(chan error, len(writes))
-	for _, w := range writes {
-		go func() {
-			_, err := j.store.Put(ctx, w.Key, w.Value, Always())
-			errs <- err
-		}()
+	var group sync.WaitGroup
+	errs := make([]error, len(writes))
+	for i, w := range writes {
+		group.Go(func() {
+			wait := minRetry
+			for {
+				_, errs[i] = j.store.Put(ctx, w.Key, w.Value, Always())
+				if !errors.Is(errs[i], ErrUnknown) || !sleep(ctx, wait) {
+					return
+				}
+				wait = min(2*wait, maxRetry)
+			}
+		})
 	}
-	var all []error
-	for range writes {
-		all = append(all, <-errs)
-	}
-	if err := errors.Join(all...); err != nil {
+	group.Wait()
+	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("write payloads: %w", err)
 	}
 	return nil
 }
 
-// replaces is the revision of entry pos-M, which the entry at pos replaces.
-// ErrConflict if the slot does not hold it any more.
-func (j *Journal) replaces(ctx context.Context, pos twophase.Position) (Revision, error) {
+// replaces is the revision of entry pos-M, which the entry at pos replaces; free is
+// false if the slot does not hold it any more.
+func (j *Journal) replaces(ctx context.Context, pos twophase.Position) (rev Revision, free bool, err error) {
 	old := pos - j.Slots()
 	j.mu.Lock()
-	rev, ok := j.revisions[old]
+	rev, free = j.revisions[old]
 	j.mu.Unlock()
-	if ok {
-		return rev, nil
+	if free {
+		return rev, true, nil
 	}
 	s, err := j.read(ctx, pos)
-	filled := !errors.Is(err, ErrNotFound)
-	if err != nil && filled {
-		return "", err
+	if err != nil {
+		return "", false, err
 	}
-	switch j.Ring().State(pos, s.position, filled) {
+	switch j.state(pos, s) {
 	case twophase.SlotFree:
-		return s.revision, nil
+		return s.revision, true, nil
 	case twophase.SlotShort:
-		return "", ErrShort
+		return "", false, ErrShort
+	default: // filled, or passed
+		return "", false, nil
 	}
-	return "", ErrConflict
 }
 
 func (j *Journal) get(ctx context.Context, pos twophase.Position) (twophase.AppendResult, error) {
