@@ -152,8 +152,10 @@ func bitOf(name string) featureSet {
 // checkReadable refuses a protocol under which we cannot even replay the log.
 func (p *Protocol) checkReadable(table string) error {
 	if p.MinReader > maxReader || p.MinReader < 1 {
-		return &FeatureError{Table: table, Feature: fmt.Sprintf("minReaderVersion %d", p.MinReader),
-			Reason: fmt.Sprintf("this build reads versions 1 to %d", maxReader)}
+		return &FeatureError{
+			Table: table, Feature: fmt.Sprintf("minReaderVersion %d", p.MinReader),
+			Reason: fmt.Sprintf("this build reads versions 1 to %d", maxReader),
+		}
 	}
 	if p.MinReader < 3 {
 		return nil
@@ -172,8 +174,10 @@ func (p *Protocol) checkWritable(table string) error {
 		return err
 	}
 	if p.MinWriter > maxWriter || p.MinWriter < 1 {
-		return &FeatureError{Table: table, Write: true, Feature: fmt.Sprintf("minWriterVersion %d", p.MinWriter),
-			Reason: fmt.Sprintf("this build writes versions 1 to %d", maxWriter)}
+		return &FeatureError{
+			Table: table, Write: true, Feature: fmt.Sprintf("minWriterVersion %d", p.MinWriter),
+			Reason: fmt.Sprintf("this build writes versions 1 to %d", maxWriter),
+		}
 	}
 	if p.MinWriter < 7 {
 		return nil

@@ -381,8 +381,9 @@ func (l *line) required(strict bool) field {
 			return hasPath | hasPartition | hasSize | hasDataChange
 		}
 		return hasPath
+	default:
+		return 0
 	}
-	return 0
 }
 
 // complete checks that the required fields are there and that a path is not empty.

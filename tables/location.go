@@ -44,8 +44,10 @@ func shortHash(s string) uint64 {
 // not a URI: it is not decoded. Symbolic links are the caller's to resolve before.
 func CanonicalURI(raw string) (string, error) {
 	refuse := func(reason string) error {
-		return &InputError{Field: "uri", Value: cut(raw), Reason: reason,
-			Remedy: "give an absolute path, or a URI such as s3://bucket/path or file:///path"}
+		return &InputError{
+			Field: "uri", Value: cut(raw), Reason: reason,
+			Remedy: "give an absolute path, or a URI such as s3://bucket/path or file:///path",
+		}
 	}
 	scheme, authority, path := splitURI(raw)
 	switch {

@@ -313,8 +313,10 @@ func TestStateFromCheckpoints(t *testing.T) {
 		"an incomplete one above": cleaned(full(t)).put("00000000000000000002.checkpoint.parquet", classic).
 			put("00000000000000000003.checkpoint.0000000001.0000000002.parquet", text(head...)),
 		"V2 in JSON": cleaned(full(t)).
-			put("00000000000000000002.checkpoint.11-22.json", text(append([]string{`{"checkpointMetadata":{"version":2}}`,
-				`{"sidecar":{"path":"s%201.parquet","sizeInBytes":1,"modificationTime":1}}`, `{"sidecar":{"path":"s2.parquet","sizeInBytes":1,"modificationTime":1}}`}, head...)...)).
+			put("00000000000000000002.checkpoint.11-22.json", text(append([]string{
+				`{"checkpointMetadata":{"version":2}}`,
+				`{"sidecar":{"path":"s%201.parquet","sizeInBytes":1,"modificationTime":1}}`, `{"sidecar":{"path":"s2.parquet","sizeInBytes":1,"modificationTime":1}}`,
+			}, head...)...)).
 			put("_sidecars/s 1.parquet", text(addLine("a.parquet"))).put("_sidecars/s2.parquet", text(addLine("c.parquet"))),
 		"V2 in Parquet, whole":  cleaned(full(t)).put("00000000000000000002.checkpoint.11-22.parquet", classic),
 		"at the newest version": full(t).put("00000000000000000003.checkpoint.parquet", text(append(head, addLine("a.parquet"), addLine("c.parquet"), addLine("d.parquet"))...)),

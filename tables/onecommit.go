@@ -28,12 +28,16 @@ func (o *oneCommit) file(a *Actions, k kind) error {
 	f := &mine[last]
 	name := map[kind]string{kindAdd: "add.path", kindRemove: "remove.path"}[k]
 	if i := find(mine[:last], *seen, f.Hash); i >= 0 {
-		return &fieldError{field: name, value: cut(f.Path),
-			reason: "the path is there twice, before in line " + strconv.Itoa(mine[i].Line) + "; one commit may name it once, whatever its deletion vector"}
+		return &fieldError{
+			field: name, value: cut(f.Path),
+			reason: "the path is there twice, before in line " + strconv.Itoa(mine[i].Line) + "; one commit may name it once, whatever its deletion vector",
+		}
 	}
 	if i := find(other, otherSeen, f.Hash); i >= 0 && other[i].DV == f.DV {
-		return &fieldError{field: name, value: cut(f.Path),
-			reason: "the same file is added and removed, see line " + strconv.Itoa(other[i].Line)}
+		return &fieldError{
+			field: name, value: cut(f.Path),
+			reason: "the same file is added and removed, see line " + strconv.Itoa(other[i].Line),
+		}
 	}
 	if *seen == nil && len(mine) > fewFiles {
 		*seen = make(map[PathHash]int, 4*fewFiles)
@@ -89,8 +93,10 @@ func (a *Actions) outside(o *oneCommit) error {
 			continue
 		}
 		if find(a.Removes, o.removes, f.Hash) < 0 {
-			return &InputError{Line: f.Line, Field: "add.path", Value: cut(f.Path),
-				Reason: "the file lies outside the table's root", Remedy: "write data files below the table's root"}
+			return &InputError{
+				Line: f.Line, Field: "add.path", Value: cut(f.Path),
+				Reason: "the file lies outside the table's root", Remedy: "write data files below the table's root",
+			}
 		}
 	}
 	return nil

@@ -60,13 +60,10 @@ func blank(line []byte) bool {
 
 // at puts the line's number into an error.
 func (p *parser) at(err error) error {
-	switch e := err.(type) {
-	case *InputError:
-		e.Line = p.number
-		return e
-	case *fieldError:
+	if e, ok := errors.AsType[*fieldError](err); ok {
 		return &InputError{Line: p.number, Field: e.field, Value: e.value, Reason: e.reason, Remedy: e.remedy}
-	case *syntaxError:
+	}
+	if e, ok := errors.AsType[*syntaxError](err); ok {
 		return &InputError{Line: p.number, syntax: true, Reason: e.Error(), Remedy: "write each action as one JSON object on a line of its own"}
 	}
 	return err
@@ -99,12 +96,20 @@ func (p *parser) add(text []byte) error {
 		return p.info()
 	case kindProtocol, kindMetaData:
 		return p.definition()
+	default:
+		return p.unknown()
 	}
+}
+
+// unknown is what a commit does not hold, as far as we know. A newer engine may.
+func (p *parser) unknown() error {
 	if !p.strict {
 		return nil
 	}
-	return &fieldError{field: cut(l.name), reason: "is not an action that a commit may hold",
-		remedy: "known are add, remove, cdc, txn, metaData, protocol, domainMetadata and commitInfo"}
+	return &fieldError{
+		field: cut(p.line.name), reason: "is not an action that a commit may hold",
+		remedy: "known are add, remove, cdc, txn, metaData, protocol, domainMetadata and commitInfo",
+	}
 }
 
 func (p *parser) file(to *[]File) error {

@@ -57,8 +57,10 @@ func checkBlind(a *Actions, r *ReadDeclaration) error {
 		return nil
 	}
 	refuse := func(line int, field string) error {
-		return &InputError{Line: line, Field: field, Reason: "a blind part holds add and txn only",
-			Remedy: "declare the version that was read"}
+		return &InputError{
+			Line: line, Field: field, Reason: "a blind part holds add and txn only",
+			Remedy: "declare the version that was read",
+		}
 	}
 	switch {
 	case len(a.Removes) > 0:

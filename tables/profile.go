@@ -3,6 +3,7 @@ package tables
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -96,7 +97,7 @@ func parseMetaData(body []byte) (*MetaData, error) {
 
 // within puts the action's name in front of a member's error.
 func within(action string, err error) error {
-	if fe, ok := err.(*fieldError); ok {
+	if fe, ok := errors.AsType[*fieldError](err); ok {
 		return &fieldError{field: strings.TrimSuffix(action+"."+fe.field, "."), value: fe.value, reason: fe.reason}
 	}
 	return err

@@ -146,8 +146,10 @@ func (b *builder) addPredicate(p *Profile, matches []PartitionMatch) error {
 		for _, c := range m {
 			column := p.physicalName(c.Column)
 			if !slices.Contains(p.keys, column) {
-				return &InputError{Field: "read.partitions.column", Value: cut(c.Column), Rule: twophase.RuleSchema,
-					Reason: fmt.Sprintf("is not a partition column of the table; those are [%s]", strings.Join(p.MetaData.PartitionColumns, ", "))}
+				return &InputError{
+					Field: "read.partitions.column", Value: cut(c.Column), Rule: twophase.RuleSchema,
+					Reason: fmt.Sprintf("is not a partition column of the table; those are [%s]", strings.Join(p.MetaData.PartitionColumns, ", ")),
+				}
 			}
 			cond := condition{column: hashTexts("column", column)}
 			dataType := p.dataType(column)

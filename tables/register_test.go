@@ -54,11 +54,9 @@ func TestCheckRegister(t *testing.T) {
 			warnings, err := tables.CheckRegister(c.f.state(), 24*time.Hour)
 			input, isInput := errors.AsType[*tables.InputError](err)
 			feature, isFeature := errors.AsType[*tables.FeatureError](err)
-			switch {
-			case c.field == "" && err != nil:
-				t.Fatal(err)
-			case c.field != "" && !(isInput && input.Field == c.field && strings.Contains(input.Remedy, c.remedy)) && !(isFeature && feature.Feature == c.field):
-				t.Errorf("got %v, want %s refused with %q", err, c.field, c.remedy)
+			named := isInput && input.Field == c.field && strings.Contains(input.Remedy, c.remedy) || isFeature && feature.Feature == c.field
+			if named != (c.field != "") || err != nil && !named {
+				t.Errorf("got %v, want %q refused with %q", err, c.field, c.remedy)
 			}
 			if len(warnings) != len(c.warns) {
 				t.Fatalf("warnings: %q, want %d", warnings, len(c.warns))

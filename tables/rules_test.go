@@ -418,12 +418,28 @@ func TestPartitionValueSpellings(t *testing.T) {
 		dataType, read, written string
 		conflict                bool
 	}{
-		{"string", "a", "a", true}, {"string", "a", "A", false}, {"string", "1", "01", false}, {"string", "", "", true}, {"string", "a", "", false},
-		{"integer", "1", "01", true}, {"integer", "1", "+1", true}, {"integer", "1", "2", false}, {"long", "1", "one", true}, {"long", "99999999999999999999", "3", true},
-		{"boolean", "true", "TRUE", true}, {"boolean", "true", "false", false}, {"boolean", "true", "yes", true},
-		{"date", "2020-01-01", "2020-01-01", true}, {"date", "2020-01-01", "2020-01-02", false}, {"date", "2020-01-01", "2020-1-2", true}, {"date", "2020-01-01", "2020/01/02", true},
-		{"timestamp", "2020-01-01 00:00:00", "2021-01-01T00:00:00Z", true}, {"timestamp", "2020-01-01 00:00:00", "", true},
-		{"decimal(10,2)", "1.0", "2", true}, {"double", "1", "2", true}, {"binary", "a", "b", true},
+		{"string", "a", "a", true},
+		{"string", "a", "A", false},
+		{"string", "1", "01", false},
+		{"string", "", "", true},
+		{"string", "a", "", false},
+		{"integer", "1", "01", true},
+		{"integer", "1", "+1", true},
+		{"integer", "1", "2", false},
+		{"long", "1", "one", true},
+		{"long", "99999999999999999999", "3", true},
+		{"boolean", "true", "TRUE", true},
+		{"boolean", "true", "false", false},
+		{"boolean", "true", "yes", true},
+		{"date", "2020-01-01", "2020-01-01", true},
+		{"date", "2020-01-01", "2020-01-02", false},
+		{"date", "2020-01-01", "2020-1-2", true},
+		{"date", "2020-01-01", "2020/01/02", true},
+		{"timestamp", "2020-01-01 00:00:00", "2021-01-01T00:00:00Z", true},
+		{"timestamp", "2020-01-01 00:00:00", "", true},
+		{"decimal(10,2)", "1.0", "2", true},
+		{"double", "1", "2", true},
+		{"binary", "a", "b", true},
 	} {
 		f := newFixture(t).commit(plainProtocol, metaOf(schema(c.dataType), []string{"p"}, ""))
 		read := at(0, tables.ReadPartitions)

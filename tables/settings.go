@@ -37,15 +37,19 @@ func checkSettings(config map[string]string) error {
 			return &InputError{Field: propLogRetention, Value: cut(v), Reason: err.Error(), Remedy: "set it to interval 30 days, say"}
 		}
 		if d < minLogRetention {
-			return &InputError{Field: propLogRetention, Value: cut(v),
+			return &InputError{
+				Field: propLogRetention, Value: cut(v),
 				Reason: "is shorter than a day: log clean-up could overtake a delayed publisher",
-				Remedy: "ALTER TABLE … SET TBLPROPERTIES ('" + propLogRetention + "' = 'interval 30 days')"}
+				Remedy: "ALTER TABLE … SET TBLPROPERTIES ('" + propLogRetention + "' = 'interval 30 days')",
+			}
 		}
 	}
 	if v, ok := config[propTxnRetention]; ok {
-		return &InputError{Field: propTxnRetention, Value: cut(v),
+		return &InputError{
+			Field: propTxnRetention, Value: cut(v),
 			Reason: "makes Spark's checkpoints drop the marker that says what was delivered",
-			Remedy: "ALTER TABLE … UNSET TBLPROPERTIES ('" + propTxnRetention + "')"}
+			Remedy: "ALTER TABLE … UNSET TBLPROPERTIES ('" + propTxnRetention + "')",
+		}
 	}
 	return nil
 }

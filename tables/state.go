@@ -246,6 +246,7 @@ func (r *replay) apply(text []byte) error {
 		s.ict = twophase.Time(readInfo(l.body).inCommitTimestamp)
 	case kindSidecar:
 		return r.sidecar()
+	default: // cdc, checkpointMetadata, and what we do not know
 	}
 	return nil
 }

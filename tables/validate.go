@@ -1,6 +1,7 @@
 package tables
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -65,8 +66,10 @@ func (p *Profile) checkProtocol(next *Protocol) error {
 		return err
 	}
 	if lost := p.inForce &^ next.inForce(); lost != 0 {
-		return &InputError{Field: "protocol.writerFeatures", Value: lost.first(), Rule: twophase.RuleProtocol,
-			Reason: "a feature of the table is missing; features cannot be dropped here"}
+		return &InputError{
+			Field: "protocol.writerFeatures", Value: lost.first(), Rule: twophase.RuleProtocol,
+			Reason: "a feature of the table is missing; features cannot be dropped here",
+		}
 	}
 	return nil
 }
@@ -110,15 +113,17 @@ func (p *Profile) checkNeeds() error {
 	needs := p.MetaData.needs(p.schema)
 	for _, name := range slices.Sorted(maps.Keys(needs)) {
 		if !p.inForce.has(name) {
-			return &InputError{Field: "metaData", Value: needs[name], Rule: twophase.RuleProtocol,
-				Reason: "needs the table feature " + name, Remedy: "stage a protocol action that names it"}
+			return &InputError{
+				Field: "metaData", Value: needs[name], Rule: twophase.RuleProtocol,
+				Reason: "needs the table feature " + name, Remedy: "stage a protocol action that names it",
+			}
 		}
 	}
 	return nil
 }
 
 func definitionError(err error) error {
-	if fe, ok := err.(*fieldError); ok {
+	if fe, ok := errors.AsType[*fieldError](err); ok {
 		return &InputError{Field: fe.field, Value: fe.value, Reason: fe.reason, Rule: twophase.RuleProtocol}
 	}
 	return err
@@ -142,9 +147,11 @@ func (p *Profile) partitionKeys(a *Actions) error {
 			if f.Partition < 0 || !bad[f.Partition] {
 				continue
 			}
-			return &InputError{Line: f.Line, Field: "partitionValues", Rule: twophase.RuleSchema,
+			return &InputError{
+				Line: f.Line, Field: "partitionValues", Rule: twophase.RuleSchema,
 				Value:  strings.Join(a.Partitions[f.Partition].columns(), ", "),
-				Reason: fmt.Sprintf("keys must be the table's partition columns [%s]", strings.Join(p.keys, ", "))}
+				Reason: fmt.Sprintf("keys must be the table's partition columns [%s]", strings.Join(p.keys, ", ")),
+			}
 		}
 	}
 	return nil
@@ -176,11 +183,15 @@ func (p *Profile) deletionVectors(a *Actions) error {
 		switch {
 		case f.DV == 0:
 		case !p.inForce.has("deletionVectors"):
-			return &InputError{Line: f.Line, Field: "add.deletionVector", Value: cut(f.Path), Rule: twophase.RuleProtocol,
-				Reason: "the table does not have the feature deletionVectors"}
+			return &InputError{
+				Line: f.Line, Field: "add.deletionVector", Value: cut(f.Path), Rule: twophase.RuleProtocol,
+				Reason: "the table does not have the feature deletionVectors",
+			}
 		case !isTrue(p.Property("delta.enableDeletionVectors")):
-			return &InputError{Line: f.Line, Field: "add.deletionVector", Value: cut(f.Path), Rule: twophase.RuleProtocol,
-				Reason: "the table's property delta.enableDeletionVectors is not true"}
+			return &InputError{
+				Line: f.Line, Field: "add.deletionVector", Value: cut(f.Path), Rule: twophase.RuleProtocol,
+				Reason: "the table's property delta.enableDeletionVectors is not true",
+			}
 		}
 	}
 	return nil
@@ -192,8 +203,10 @@ func (p *Profile) removes(a *Actions) error {
 	}
 	for i := range a.Removes {
 		if f := &a.Removes[i]; f.DataChange {
-			return &InputError{Line: f.Line, Field: "remove", Value: cut(f.Path), Rule: twophase.RuleAppendOnly,
-				Reason: "the table is append-only (delta.appendOnly)", Remedy: "only removes with dataChange false are allowed"}
+			return &InputError{
+				Line: f.Line, Field: "remove", Value: cut(f.Path), Rule: twophase.RuleAppendOnly,
+				Reason: "the table is append-only (delta.appendOnly)", Remedy: "only removes with dataChange false are allowed",
+			}
 		}
 	}
 	return nil
@@ -208,8 +221,10 @@ func (p *Profile) domains(a *Actions) error {
 			return &FeatureError{Table: p.URI, Write: true, Feature: f, Reason: features[bitIndex(featureBits[f])].reason}
 		}
 		if !p.inForce.has("domainMetadata") {
-			return &InputError{Field: "domainMetadata.domain", Value: cut(d.Name), Rule: twophase.RuleProtocol,
-				Reason: "the table does not have the feature domainMetadata"}
+			return &InputError{
+				Field: "domainMetadata.domain", Value: cut(d.Name), Rule: twophase.RuleProtocol,
+				Reason: "the table does not have the feature domainMetadata",
+			}
 		}
 	}
 	return nil

@@ -104,8 +104,10 @@ func TestFeatures(t *testing.T) {
 		"legacy 1/6":           {`{"protocol":{"minReaderVersion":1,"minWriterVersion":6}}`, schemaJSON, "", ""},
 		"legacy 1/6, identity": {`{"protocol":{"minReaderVersion":1,"minWriterVersion":6}}`, identity, "", "identityColumns"},
 		"legacy 1/5, identity": {`{"protocol":{"minReaderVersion":1,"minWriterVersion":5}}`, identity, "", ""},
-		"all that we carry": {featureProtocol(all, append([]string{"appendOnly", "invariants", "checkConstraints", "changeDataFeed",
-			"generatedColumns", "domainMetadata", "allowColumnDefaults"}, all...)), schemaJSON, "", ""},
+		"all that we carry": {featureProtocol(all, append([]string{
+			"appendOnly", "invariants", "checkConstraints", "changeDataFeed",
+			"generatedColumns", "domainMetadata", "allowColumnDefaults",
+		}, all...)), schemaJSON, "", ""},
 		"in-commit timestamp":                    {featureProtocol(nil, []string{"inCommitTimestamp"}), schemaJSON, "", "inCommitTimestamp"},
 		"row tracking":                           {featureProtocol(nil, []string{"domainMetadata", "rowTracking"}), schemaJSON, "", "rowTracking"},
 		"identity":                               {featureProtocol(nil, []string{"identityColumns"}), schemaJSON, "", "identityColumns"},
