@@ -162,11 +162,7 @@ func (b *builder) addPartitions(a *Actions, p *Profile) {
 	if len(p.keys) == 0 {
 		return
 	}
-	types := make([]string, len(p.keys))
-	for i, key := range p.keys {
-		b.columnList = append(b.columnList, hashTexts("column", key))
-		types[i] = p.dataType(key)
-	}
+	b.columnList = p.columns
 	tuples := func(files []File, anywhere flag) (out [][]uint64) {
 		seen := make([]bool, len(a.Partitions))
 		for i := range files {
@@ -178,7 +174,7 @@ func (b *builder) addPartitions(a *Actions, p *Profile) {
 				seen[n] = true
 				tuple := make([]uint64, len(p.keys))
 				for j, v := range a.Partitions[n] {
-					tuple[j] = valueHash(types[j], v.Value)
+					tuple[j] = valueHash(p.types[j], v.Value)
 				}
 				out = append(out, tuple)
 			}

@@ -132,9 +132,13 @@ type Profile struct {
 	inForce  featureSet
 	schema   *schema
 	broken   error    // schemaString cannot be read
+	writable error    // why it may not be written
 	keys     []string // partition columns by physical name, sorted
 	keysHash uint64
-	idHash   uint64
+	// columns and types go with keys: hashes of the names, and the data types.
+	columns []uint64
+	types   []string
+	idHash  uint64
 	// look stands for schema and partition columns, config for the properties.
 	look, config uint64
 	fingerprint  Fingerprint
@@ -162,6 +166,10 @@ func newProfile(uri string, v twophase.Version, p *Protocol, m *MetaData, prev *
 	out.keys = out.physical(m.PartitionColumns)
 	slices.Sort(out.keys)
 	out.keysHash = hashKeys(out.keys)
+	for _, key := range out.keys {
+		out.columns = append(out.columns, hashTexts("column", key))
+		out.types = append(out.types, out.dataType(key))
+	}
 	out.idHash = hashTexts("id", m.ID)
 	out.look = hashTexts("look", append([]string{m.Schema}, m.PartitionColumns...)...)
 	out.config = hashConfig(m.Configuration)
@@ -173,6 +181,7 @@ func newProfile(uri string, v twophase.Version, p *Protocol, m *MetaData, prev *
 			out.earlier = out.earlier[:min(len(out.earlier), maxEarlier)]
 		}
 	}
+	out.writable = out.checkWritable()
 	return out
 }
 
@@ -218,9 +227,6 @@ func (p *Profile) physicalName(column string) string {
 // dataType is the type of a column, by physical name; empty if it is not a
 // primitive one or not known.
 func (p *Profile) dataType(physical string) string {
-	if p == nil {
-		return ""
-	}
 	for _, c := range p.schema.columns {
 		if p.physicalName(c.name) == physical {
 			return c.dataType
@@ -235,7 +241,9 @@ func (p *Profile) appendOnly() bool {
 
 // CheckWritable refuses, by name, a table with a feature beside which we may not
 // write, or whose schema cannot be read. *FeatureError or *InputError.
-func (p *Profile) CheckWritable() error {
+func (p *Profile) CheckWritable() error { return p.writable }
+
+func (p *Profile) checkWritable() error {
 	if err := p.Protocol.checkWritable(p.URI); err != nil {
 		return err
 	}

@@ -144,17 +144,13 @@ func (b *builder) addPredicate(p *Profile, matches []PartitionMatch) error {
 	for _, m := range matches {
 		var out match
 		for _, c := range m {
-			column := p.physicalName(c.Column)
-			if !slices.Contains(p.keys, column) {
-				return &InputError{
-					Field: "read.partitions.column", Value: cut(c.Column), Rule: twophase.RuleSchema,
-					Reason: fmt.Sprintf("is not a partition column of the table; those are [%s]", strings.Join(p.MetaData.PartitionColumns, ", ")),
-				}
+			i, err := p.partitionColumn(c.Column)
+			if err != nil {
+				return err
 			}
-			cond := condition{column: hashTexts("column", column)}
-			dataType := p.dataType(column)
+			cond := condition{column: p.columns[i]}
 			for _, v := range c.Values {
-				cond.values = append(cond.values, valueHash(dataType, v))
+				cond.values = append(cond.values, valueHash(p.types[i], v))
 			}
 			if c.OrNull {
 				cond.values = append(cond.values, nullValue)
@@ -164,6 +160,20 @@ func (b *builder) addPredicate(p *Profile, matches []PartitionMatch) error {
 		b.matches = append(b.matches, out)
 	}
 	return nil
+}
+
+// partitionColumn finds a partition column by its logical name, whose case does
+// not matter, and returns its place among the keys.
+func (p *Profile) partitionColumn(name string) (int, error) {
+	for _, column := range p.MetaData.PartitionColumns {
+		if strings.EqualFold(column, name) {
+			return slices.Index(p.keys, p.physicalName(column)), nil
+		}
+	}
+	return 0, &InputError{
+		Field: "read.partitions.column", Value: cut(name), Rule: twophase.RuleSchema,
+		Reason: fmt.Sprintf("is not a partition column of the table; those are [%s]", strings.Join(p.MetaData.PartitionColumns, ", ")),
+	}
 }
 
 // Values of partitions in facts.

@@ -443,7 +443,7 @@ func TestPartitionValueSpellings(t *testing.T) {
 	} {
 		f := newFixture(t).commit(plainProtocol, metaOf(schema(c.dataType), []string{"p"}, ""))
 		read := at(0, tables.ReadPartitions)
-		condition := tables.PartitionCondition{Column: "p", Values: []string{c.read}}
+		condition := tables.PartitionCondition{Column: "P", Values: []string{c.read}}
 		if c.read == "" {
 			condition = tables.PartitionCondition{Column: "p", OrNull: true}
 		}
@@ -467,4 +467,26 @@ func TestConflictOfManyFiles(t *testing.T) {
 			t.Errorf("%s: got %+v and %+v, want %v", path, a, b, want)
 		}
 	}
+}
+
+// Facts come out of journals and objects: whatever stands there, nobody panics.
+func FuzzFacts(f *testing.F) {
+	table := partitioned(f)
+	good := table.part(readDays("2020-01-01"), addIn("x", "2020-01-01", "eu"), txnLine("a", 1), removeLine("y"))
+	f.Add([]byte(good), []byte(good))
+	f.Add([]byte(table.foreign(metaOf(moreColumns(false), nil, ""), plainProtocol)), []byte(good))
+	f.Add([]byte{}, []byte{1})
+	f.Fuzz(func(t *testing.T, a, b []byte) {
+		rules := tables.Rules{}
+		rules.Conflict(a, b)
+		rules.Impossible(a, b)
+		rules.Without([]twophase.Facts{a, b}, []bool{true, false})
+		rules.ImpossibleAt([]twophase.Facts{a, b}, table.state())
+		view := tables.NewView(table.state())
+		if _, err := view.Apply(1, a); err == nil {
+			trial := view.Try()
+			trial.Take(b)
+			trial.Fits(a)
+		}
+	})
 }

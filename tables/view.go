@@ -17,7 +17,7 @@ type definition struct {
 func definitionOf(p *Profile) definition {
 	return definition{
 		id: p.idHash, keys: p.keysHash, look: p.look, config: p.config, features: p.inForce,
-		appendOnly: p.appendOnly(), unsupported: p.Protocol.checkWritable("") != nil,
+		appendOnly: p.appendOnly(), unsupported: p.writable != nil,
 	}
 }
 
