@@ -477,6 +477,7 @@ func FuzzFacts(f *testing.F) {
 	f.Add([]byte(table.foreign(metaOf(moreColumns(false), nil, ""), plainProtocol)), []byte(good))
 	f.Add([]byte{}, []byte{1})
 	f.Fuzz(func(t *testing.T, a, b []byte) {
+		table := &fixture{t: t, log: table.log}
 		rules := tables.Rules{}
 		rules.Conflict(a, b)
 		rules.Impossible(a, b)
