@@ -125,3 +125,14 @@ func sqlString(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") 
 func sqlName(s string) string { return `"` + strings.ReplaceAll(s, `"`, `""`) + `"` }
 
 func oneLine(s string) string { return printable(s) }
+
+// shellWord quotes a word for a shell where it needs to be.
+func shellWord(s string) string {
+	plain := func(r rune) bool {
+		return r == '/' || r == '-' || r == '_' || r == '.' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
+	}
+	if s != "" && !strings.ContainsFunc(s, func(r rune) bool { return !plain(r) }) {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}

@@ -16,6 +16,7 @@ type commands struct {
 	Globals
 
 	Serve    serveCommand     `cmd:"" help:"Serve a catalog over gRPC."`
+	Demo     demoCommand      `cmd:"" help:"Show in a fresh folder what txcoord does, in some seconds."`
 	Tables   tablesCommands   `cmd:"" help:"Which tables belong to the catalog."`
 	Tx       txCommands       `cmd:"" help:"Transactions, step by step."`
 	Commit   commitCommand    `cmd:"" help:"Commit a whole transaction from a JSON file, in one call."`
