@@ -437,7 +437,7 @@ func (c *Catalog) SetMode(ctx context.Context, ref string, m twophase.Mode) (Tab
 	if err != nil {
 		return TableInfo{}, err
 	}
-	if err := c.lookUp(ctx, t); err != nil { // what others wrote until now is history first
+	if _, err := c.lookUp(ctx, t); err != nil { // what others wrote until now is history first
 		return TableInfo{}, err
 	}
 	if err := c.adminRecord(ctx, &twophase.ModeSet{Table: row.ID, Mode: m}); err != nil {

@@ -35,12 +35,13 @@ type Catalog struct {
 	sweeper     *sweeper
 
 	// life ends when the catalog is closed; everything in the background hangs on it.
-	life context.Context
-	stop context.CancelFunc
-	work sync.WaitGroup
+	life  context.Context
+	stop  context.CancelFunc
+	start sync.Mutex // between spawn and Close
+	work  sync.WaitGroup
 
 	catching sync.Mutex
-	headAt   atomic.Int64 // boot clock at which the fold was last known to be at the head
+	headAt   atomic.Int64 // boot clock at which the fold was last known to hold the whole journal
 }
 
 // Open folds the journal and begins to serve. What a dead process left undone is
@@ -76,7 +77,7 @@ func (c *Catalog) build(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.ledger = newLedger(state)
+	c.ledger = newLedger(state, c.life.Done())
 	c.facts = newFactsCache(c.own)
 	c.payloads = newPayloads(c.cfg.Store, c.own, c.cfg.Limits)
 	c.tables = newHandles(c)
@@ -99,10 +100,22 @@ func (c *Catalog) build(ctx context.Context) error {
 	for _, run := range []func(context.Context){
 		c.seq.run, c.publisher.run, c.manifests.run, c.openTxns.run, c.checkpoints.run, c.sweeper.run, c.expire, c.poll,
 	} {
-		c.work.Go(func() { run(c.life) })
+		c.spawn(run)
 	}
 	c.publisher.look()
 	return nil
+}
+
+// spawn runs something in the background, which Close waits for. It reports false
+// once the catalog is closing.
+func (c *Catalog) spawn(run func(context.Context)) bool {
+	c.start.Lock()
+	defer c.start.Unlock()
+	if c.life.Err() != nil {
+		return false
+	}
+	c.work.Go(func() { run(c.life) })
+	return true
 }
 
 // recover loads the newest checkpoint that the journal names. The entries after it
@@ -161,7 +174,7 @@ func (c *Catalog) catchUp(ctx context.Context) error {
 		raw, err := c.journal.Read(ctx, c.next())
 		switch {
 		case errors.Is(err, lock.ErrNotFilled):
-			c.headAt.Store(int64(at))
+			c.atHead(at)
 			return nil
 		case errors.Is(err, lock.ErrBehind), errors.Is(err, lock.ErrShort):
 			return c.ledgerError(c.ledger.fail(err))
@@ -174,9 +187,20 @@ func (c *Catalog) catchUp(ctx context.Context) error {
 	}
 }
 
-// freshFold makes sure that the fold is not older than the sight limit (R10).
+// atHead notes that the fold held the whole journal at a time: a read behind it
+// found nothing, or an entry of ours was put there.
+func (c *Catalog) atHead(at time.Duration) {
+	for {
+		was := c.headAt.Load()
+		if was >= int64(at) || c.headAt.CompareAndSwap(was, int64(at)) {
+			return
+		}
+	}
+}
+
+// freshFold makes sure that the fold is young enough for a put (R10).
 func (c *Catalog) freshFold(ctx context.Context) error {
-	if c.cfg.Boot()-time.Duration(c.headAt.Load()) <= twophase.SightLimit {
+	if c.cfg.Boot()-time.Duration(c.headAt.Load()) <= twophase.FoldLimit/2 {
 		return nil
 	}
 	return c.catchUp(ctx)
@@ -184,7 +208,6 @@ func (c *Catalog) freshFold(ctx context.Context) error {
 
 // onFold runs after each entry, with the ledger's lock held.
 func (c *Catalog) onFold(before *foldMarks, e *twophase.Entry) {
-	c.headAt.Store(int64(c.cfg.Boot()))
 	c.tables.follow(before, e)
 	var decided []twophase.TxnID
 	for _, r := range e.Records {
@@ -205,12 +228,24 @@ func (c *Catalog) onFold(before *foldMarks, e *twophase.Entry) {
 	c.checkpoints.look(e.Position)
 }
 
-// Close stops appending and publishing. Work in flight is cut off where it is: the
-// next process takes it up from the journal.
-func (c *Catalog) Close(context.Context) error {
+// Close stops appending and publishing, and waits for what runs in the background.
+// Work in flight is cut off where it is: the next process takes it up from the
+// journal. The error is that of a context that ends before.
+func (c *Catalog) Close(ctx context.Context) error {
+	c.start.Lock()
 	c.stop()
-	c.work.Wait()
-	return nil
+	c.start.Unlock()
+	done := make(chan struct{})
+	go func() {
+		c.work.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // Name is the catalog's.
@@ -244,18 +279,37 @@ func (c *Catalog) AtLeast(ctx context.Context, v twophase.SnapshotVersion) error
 
 // submitFetching submits a record and fetches the facts that its verdicts need.
 func (c *Catalog) submitFetching(ctx context.Context, r twophase.Request) error {
+	sub := submission{request: r}
 	for {
-		err := c.seq.submit(ctx, r)
+		err := c.seq.send(ctx, sub)
 		var refused *twophase.Refused
 		if !errors.As(err, &refused) || refused.Reason != twophase.ReasonNeedFacts {
 			return err
 		}
-		for _, ref := range refused.Refs {
-			if _, err := c.facts.of(ctx, nil, ref); err != nil {
-				return c.objectsError("", err)
-			}
+		if err := c.fetch(ctx, &sub, refused.Refs); err != nil {
+			return err
 		}
 	}
+}
+
+// fetch brings facts in objects to a request that needs them. They stay with it: the
+// cache may be too small for all of them.
+func (c *Catalog) fetch(ctx context.Context, sub *submission, refs []twophase.ObjectRef) error {
+	if sub.facts == nil {
+		sub.facts = map[twophase.Hash]twophase.Facts{}
+	}
+	got := make([]twophase.Facts, len(refs))
+	err := parallelIndex(len(refs), 16, func(i int) (err error) {
+		got[i], err = c.facts.of(ctx, nil, refs[i])
+		return err
+	})
+	if err != nil {
+		return c.objectsError("", err)
+	}
+	for i, ref := range refs {
+		sub.facts[ref.Hash] = got[i]
+	}
+	return nil
 }
 
 // Status says how the catalog is, as this replica sees it.

@@ -2,9 +2,7 @@ package coordinator
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"time"
 
@@ -242,197 +240,18 @@ func (c *Catalog) checkTables(written []TableParts, reads []ReadOnly, wait Wait)
 	return nil
 }
 
-// decide gets the transaction into the journal. nil: it is decided; the fold knows how.
-func (c *Catalog) decide(ctx context.Context, ref txnRef, parts []*part, reads []ReadOnly, verify bool) error {
-	rec := &twophase.Committed{Txn: ref.id, Key: ref.key, Attempt: ref.attempt, Begun: ref.begun}
-	byTable := map[twophase.TableID]*part{}
-	var ids []twophase.TableID
-	var writes []lock.Write
-	for _, p := range parts {
-		rec.Parts = append(rec.Parts, p.record)
-		byTable[p.row.ID] = p
-		ids = append(ids, p.row.ID)
-		writes = append(writes, p.writes...)
-	}
-	readParts, err := c.readParts(ctx, reads)
-	if err != nil {
-		return err
-	}
-	rec.Reads = readParts
-	for _, r := range readParts {
-		ids = append(ids, r.Table)
-	}
-	if verify {
-		if err := c.verifyFiles(ctx, parts); err != nil {
-			return err
-		}
-	}
-	req := twophase.Request{Commit: &twophase.CommitRequest{Record: rec, Name: func(id twophase.TableID, why *twophase.Conflict) {
-		if p := byTable[id]; p != nil {
-			p.actions.Explain(why)
-		}
-	}}}
-	return c.decideLoop(ctx, ref, req, ids, writes)
-}
-
-// decideLoop looks at open tables, asks for the record, and mends what the answer
-// says is missing, until the transaction is decided or refused.
-func (c *Catalog) decideLoop(ctx context.Context, ref txnRef, req twophase.Request, ids []twophase.TableID, writes []lock.Write) error {
-	if err := c.upTo(ctx, ref.begun); err != nil {
-		return err
-	}
-	for range 1000 {
-		if err := c.lookUpOpen(ctx, ids); err != nil {
-			return err
-		}
-		err := c.seq.submit(ctx, req, writes...)
-		var refused *twophase.Refused
-		if !errors.As(err, &refused) {
-			return c.storeError(err)
-		}
-		if err := c.mend(ctx, ref, req.Commit, refused); err != nil {
-			return err
-		}
-	}
-	return &Error{Reason: OutcomeUnknown, Message: "the tables change faster than the transaction can be checked; repeat the call"}
-}
-
-// mend provides what Decide was missing; any other refusal is the answer.
-func (c *Catalog) mend(ctx context.Context, ref txnRef, req *twophase.CommitRequest, r *twophase.Refused) error {
-	switch r.Reason {
-	case twophase.ReasonNeedView:
-		_, _, err := c.tables.loaded(ctx, r.Table)
-		return err
-	case twophase.ReasonNeedFacts:
-		for _, o := range r.Refs {
-			if _, err := c.facts.of(ctx, nil, o); err != nil {
-				return c.objectsError("", err)
-			}
-		}
-		return nil
-	case twophase.ReasonReadPointAhead:
-		return c.awaitVersion(ctx, r.Table, readVersion(req.Record, r.Table))
-	case twophase.ReasonReadPointTooOld:
-		return c.olderFacts(ctx, req, r)
-	}
-	return c.refusal(ref, r)
-}
-
-func readVersion(rec *twophase.Committed, id twophase.TableID) twophase.Version {
-	for i := range rec.Parts {
-		if rec.Parts[i].Table == id {
-			return rec.Parts[i].Read.Version
-		}
-	}
-	for i := range rec.Reads {
-		if rec.Reads[i].Table == id {
-			return rec.Reads[i].Read.Version
-		}
-	}
-	return twophase.NoVersion
-}
-
-// awaitVersion waits until a version that a client has read is recorded (R14): a
-// walk recognises it, and if it is ours the round's publication records it.
-func (c *Catalog) awaitVersion(ctx context.Context, id twophase.TableID, v twophase.Version) error {
-	t, err := c.tables.of(id)
-	if err != nil {
-		return err
-	}
-	if _, err := t.log.ReadCommit(ctx, v); err != nil {
-		row := c.row(id)
-		return fieldError("read.version", fmt.Sprint(v), fmt.Sprintf("table %s has no such version: its newest is %d", row.Name, row.Version), "give the version that was read")
-	}
-	if err := c.lookUp(ctx, t); err != nil {
-		return err
-	}
-	return c.ledgerError(c.ledger.wait(ctx, func(s *twophase.State) bool {
-		row, ok := s.Table(id)
-		return !ok || row.Recorded >= v || row.Frozen != nil
-	}))
-}
-
-// olderFacts rebuilds the facts of versions that the fold has forgotten from the
-// table's log (R14). When the log is cleaned, the answer is OUT_OF_RANGE.
-func (c *Catalog) olderFacts(ctx context.Context, req *twophase.CommitRequest, r *twophase.Refused) error {
-	from := readVersion(req.Record, r.Table)
-	var upTo twophase.Version
-	c.ledger.read(func(s *twophase.State) {
-		if row, ok := s.Table(r.Table); ok {
-			upTo = row.PastFloor
-		}
-	})
-	t, err := c.tables.of(r.Table)
-	if err != nil {
-		return err
-	}
-	row := c.row(r.Table)
-	older := twophase.Older{From: from}
-	for v := from + 1; v <= upTo; v++ {
-		commit, err := t.log.ReadCommit(ctx, v)
-		if err != nil {
-			return &Error{Reason: ReadPointTooOld, Cause: err, Message: fmt.Sprintf("version %d of table %s was read, and what changed since can no longer be checked; read again", from, row.Name),
-				Table: &TableDetail{Table: row.Name, TableID: row.ID, URI: row.URI, Version: from}}
-		}
-		older.Facts = append(older.Facts, tables.CommitFacts(commit, nil))
-	}
-	if req.Older == nil {
-		req.Older = map[twophase.TableID]twophase.Older{}
-	}
-	req.Older[r.Table] = older
-	return nil
-}
-
-func (c *Catalog) readParts(ctx context.Context, reads []ReadOnly) ([]twophase.ReadPart, error) {
-	var out []twophase.ReadPart
-	for _, r := range reads {
-		row, err := c.table(r.Table)
-		if err != nil {
-			return nil, err
-		}
-		_, profile, err := c.tables.loaded(ctx, row.ID)
-		if err != nil {
-			return nil, err
-		}
-		point, err := c.readPoint(row, r.Read)
-		if err != nil {
-			return nil, err
-		}
-		facts, err := tables.ReadFacts(profile, r.Read)
-		if err != nil {
-			return nil, inputError(row.Name, err)
-		}
-		out = append(out, twophase.ReadPart{Table: row.ID, Read: point, Facts: facts})
-	}
-	return out, nil
-}
-
-// upTo makes sure that the fold has reached a token's position (R6).
-func (c *Catalog) upTo(ctx context.Context, p twophase.Position) error {
-	if c.next() >= p {
-		return nil
-	}
-	if err := c.catchUp(ctx); err != nil {
-		return err
-	}
-	if c.next() < p {
-		return &Error{Reason: TokenStale, Message: "the token is from a part of the catalog's history that is not in its journal"}
-	}
-	return nil
-}
-
-func sameRead(a, b tables.ReadDeclaration) bool { return reflect.DeepEqual(a, b) }
-
 // answer says what became of a decided transaction, after PUBLISHED or as long as
-// that is to be waited for.
+// that is to be waited for. What is committed is never answered with an error of the
+// catalog's own: the answer is OK, and says why it is still pending.
 func (c *Catalog) answer(ctx context.Context, ref txnRef, want map[twophase.TableID][]twophase.Digest, limit time.Duration) (Outcome, error) {
+	waiting := ctx
 	if limit > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, limit)
+		waiting, cancel = context.WithTimeout(ctx, limit)
 		defer cancel()
 	}
 	pending := ""
-	err := c.ledger.waitTxn(ctx, ref.id, func(s *twophase.State) bool {
+	err := c.ledger.waitTxn(waiting, ref.id, func(s *twophase.State) bool {
 		o := s.Outcome(ref.id)
 		if o == nil {
 			return false
@@ -445,7 +264,9 @@ func (c *Catalog) answer(ctx context.Context, ref txnRef, want map[twophase.Tabl
 	})
 	o, ok := c.decidedOutcome(ref.id)
 	switch {
-	case !ok && err == nil, !ok && limit > 0 && errors.Is(err, context.DeadlineExceeded):
+	case ctx.Err() != nil && err != nil:
+		return Outcome{}, ctx.Err()
+	case !ok && (err == nil || waiting.Err() != nil):
 		return Outcome{}, &Error{Reason: OutcomeUnknown, Message: "the outcome is not known yet; repeat the call"}
 	case !ok:
 		return Outcome{}, c.ledgerError(err)
@@ -454,16 +275,21 @@ func (c *Catalog) answer(ctx context.Context, ref txnRef, want map[twophase.Tabl
 	case !c.sameDigests(ref.id, want):
 		return Outcome{}, otherDigests(o)
 	}
-	if err != nil && !(limit > 0 && errors.Is(err, context.DeadlineExceeded)) {
-		return Outcome{}, c.ledgerError(err)
-	}
 	if o.Committed.Snapshot == 0 {
-		if pending == "" {
-			pending = "the time to wait has passed; publication goes on"
-		}
-		o.Committed.PendingReason = pending
+		o.Committed.PendingReason = c.pendingReason(pending, err)
 	}
 	return o, nil
+}
+
+// pendingReason says why a committed transaction is not waited for any longer.
+func (c *Catalog) pendingReason(frozen string, err error) string {
+	switch {
+	case frozen != "":
+		return frozen
+	case isContext(err):
+		return "the time to wait has passed; publication goes on"
+	}
+	return c.ledgerError(err).Error()
 }
 
 // frozenReason says which freeze keeps a committed transaction from being published.

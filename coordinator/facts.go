@@ -18,8 +18,11 @@ type factsCache struct {
 	cache atomic.Pointer[map[twophase.Hash]twophase.Facts]
 }
 
-// factsKept bounds the cache; what falls out is fetched again when a decision needs it.
-const factsKept = 256
+// The bounds of the cache; what falls out is fetched again when a decision needs it.
+const (
+	factsKept      = 256
+	factsKeptBytes = 64 << 20
+)
 
 func newFactsCache(own *ownObjects) *factsCache {
 	f := &factsCache{own: own}
@@ -30,17 +33,36 @@ func newFactsCache(own *ownObjects) *factsCache {
 // all is what is at hand; immutable.
 func (f *factsCache) all() map[twophase.Hash]twophase.Facts { return *f.cache.Load() }
 
+// with is what is at hand for a group of requests; immutable.
+func (f *factsCache) with(group []*submission) map[twophase.Hash]twophase.Facts {
+	out, own := f.all(), false
+	for _, sub := range group {
+		if len(sub.facts) > 0 && !own {
+			out, own = maps.Clone(out), true
+		}
+		maps.Copy(out, sub.facts)
+	}
+	return out
+}
+
 func (f *factsCache) keep(h twophase.Hash, facts twophase.Facts) {
 	for {
 		old := f.cache.Load()
 		next := maps.Clone(*old)
-		for k := range next {
-			if len(next) < factsKept {
+		next[h] = facts
+		bytes := 0
+		for _, v := range next {
+			bytes += len(v)
+		}
+		for k, v := range next {
+			if len(next) <= factsKept && bytes <= factsKeptBytes {
 				break
 			}
-			delete(next, k)
+			if k != h {
+				delete(next, k)
+				bytes -= len(v)
+			}
 		}
-		next[h] = facts
 		if f.cache.CompareAndSwap(old, &next) {
 			return
 		}

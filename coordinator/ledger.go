@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -17,6 +18,8 @@ type ledger struct {
 	waiters map[twophase.TxnID][]chan struct{}
 	// broken is why the catalog takes no writes any more (R7, R17).
 	broken error
+	// closing ends all waiting: nobody folds any more.
+	closing <-chan struct{}
 	// onFold is called with the lock held, after each entry.
 	onFold func(before *foldMarks, e *twophase.Entry)
 }
@@ -26,8 +29,8 @@ type foldMarks struct {
 	recorded map[twophase.TableID]twophase.Version
 }
 
-func newLedger(s *twophase.State) *ledger {
-	return &ledger{state: s, changed: make(chan struct{}), waiters: map[twophase.TxnID][]chan struct{}{}}
+func newLedger(s *twophase.State, closing <-chan struct{}) *ledger {
+	return &ledger{state: s, changed: make(chan struct{}), waiters: map[twophase.TxnID][]chan struct{}{}, closing: closing}
 }
 
 // read runs f on the fold. f must not keep what it finds there unless it is
@@ -52,30 +55,44 @@ func (l *ledger) fold(raw []byte) error {
 	marks := l.marks(e)
 	wake := l.touched(e)
 	if err := l.state.Apply(e, twophase.HashOf(raw)); err != nil {
-		l.broken = err
-		return err
+		return l.failLocked(err)
 	}
 	if l.onFold != nil {
 		l.onFold(marks, e)
 	}
+	l.wakeLocked(wake)
+	return nil
+}
+
+// fail stops the catalog for writes. The first reason stays. Everybody who waits is
+// woken: what they wait for will not come.
+func (l *ledger) fail(err error) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.failLocked(err)
+}
+
+func (l *ledger) failLocked(err error) error {
+	if l.broken == nil {
+		l.broken = err
+	}
+	l.wakeLocked(nil)
+	return err
+}
+
+// wakeLocked wakes those who wait on the fold, and on these transactions; nil means
+// on any.
+func (l *ledger) wakeLocked(txns []twophase.TxnID) {
 	close(l.changed)
 	l.changed = make(chan struct{})
-	if wake == nil {
+	if txns == nil {
 		for id := range l.waiters {
 			l.wake(id)
 		}
 	}
-	for _, id := range wake {
+	for _, id := range txns {
 		l.wake(id)
 	}
-	return nil
-}
-
-func (l *ledger) fail(err error) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.broken = err
-	return err
 }
 
 // stopped is why the catalog takes no writes; nil while it does.
@@ -138,6 +155,9 @@ func (l *ledger) wake(id twophase.TxnID) {
 	}
 }
 
+// errClosing ends waits of a catalog that is being closed.
+var errClosing = errors.New("the catalog is closing")
+
 // waitTxn waits until done says so of the transaction. done is called with the
 // lock held, first at once and then after each entry that may matter to it.
 func (l *ledger) waitTxn(ctx context.Context, id twophase.TxnID, done func(*twophase.State) bool) error {
@@ -147,6 +167,10 @@ func (l *ledger) waitTxn(ctx context.Context, id twophase.TxnID, done func(*twop
 		l.mu.Unlock()
 		return nil
 	}
+	if l.broken != nil {
+		defer l.mu.Unlock()
+		return l.broken
+	}
 	l.waiters[id] = append(l.waiters[id], ch)
 	l.mu.Unlock()
 	defer l.unwait(id, ch)
@@ -155,6 +179,8 @@ func (l *ledger) waitTxn(ctx context.Context, id twophase.TxnID, done func(*twop
 		case <-ch:
 		case <-ctx.Done():
 			return ctx.Err()
+		case <-l.closing:
+			return errClosing
 		}
 		l.mu.RLock()
 		ok, broken := done(l.state), l.broken
@@ -200,6 +226,8 @@ func (l *ledger) wait(ctx context.Context, done func(*twophase.State) bool) erro
 		case <-changed:
 		case <-ctx.Done():
 			return ctx.Err()
+		case <-l.closing:
+			return errClosing
 		}
 	}
 }

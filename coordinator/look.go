@@ -12,137 +12,10 @@ import (
 	"github.com/txcoord/txcoord/twophase"
 )
 
-// walk carries out a walk through a table's log (twophase.Walk) to its end: for a
-// round it puts what is missing, for a look-up it makes foreign versions history.
-// What has to be recorded first is recorded, and a new walk begins.
-func (c *Catalog) walk(ctx context.Context, t *handle, lookUp bool) (twophase.WalkDone, error) {
-	unfit := ""
-	for {
-		var in twophase.WalkInput
-		known := false
-		c.ledger.read(func(s *twophase.State) {
-			row, ok := s.Table(t.id)
-			if known = ok && !row.Released; known {
-				in = s.WalkInput(t.id, t.sightOf(row.Recorded))
-			}
-		})
-		if !known {
-			return twophase.WalkDone{}, &Error{Reason: TableNotFound, Message: "table " + string(t.id) + " is not in the catalog"}
-		}
-		in.LookUp = lookUp
-		end, err := c.walkOnce(ctx, t, in)
-		if err != nil {
-			return twophase.WalkDone{}, err
-		}
-		switch end := end.(type) {
-		case twophase.WalkDone:
-			t.stop(nil)
-			return end, nil
-		case twophase.AppendRecord:
-			if err := c.record(ctx, t, end); err != nil {
-				return twophase.WalkDone{}, err
-			}
-		case twophase.WalkUnfit:
-			// Fold to a head that is read now, and walk again; the same finding twice
-			// is a contradiction (R3, A17).
-			if end.Reason == unfit {
-				err := c.tableError(t, LogContradiction, "journal and log disagree: "+end.Reason, nil)
-				t.stop(err)
-				return twophase.WalkDone{}, err
-			}
-			unfit = end.Reason
-			if err := c.catchUp(ctx); err != nil {
-				return twophase.WalkDone{}, err
-			}
-		}
-	}
-}
-
-// record appends what a walk found. That the fold has moved meanwhile is no error.
-func (c *Catalog) record(ctx context.Context, t *handle, found twophase.AppendRecord) error {
-	rec := found.Record
-	if f, ok := rec.(*twophase.Foreign); ok {
-		c.log.Info("foreign commit", "table", t.uri, "version", f.Version, "engine", f.Engine)
-		stored, err := c.spill(ctx, f)
-		if err != nil {
-			return err
-		}
-		rec = stored
-	}
-	err := c.submitFetching(ctx, twophase.Request{Record: rec, Base: found.Base})
-	var refused *twophase.Refused
-	if errors.As(err, &refused) && refused.Reason == twophase.ReasonStale {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	if _, ok := rec.(*twophase.Foreign); ok {
-		return c.openUp(ctx, t)
-	}
-	if _, ok := rec.(*twophase.Replaced); ok {
-		c.log.Error("the log at the table's place is not the table's any more; the table is frozen", "table", t.uri)
-	}
-	return nil
-}
-
-// spill moves the facts of a large foreign commit into an object (R8).
-func (c *Catalog) spill(ctx context.Context, f *twophase.Foreign) (*twophase.Foreign, error) {
-	if len(f.Facts) <= c.cfg.Limits.FactsBytes {
-		return f, nil
-	}
-	ref, err := c.facts.store(ctx, f.Facts)
-	if err != nil {
-		return nil, c.objectsError("", err)
-	}
-	out := *f
-	out.FactsRef = ref
-	return &out, nil
-}
-
-// openUp sets an exclusive table that somebody else wrote to open, with an alarm.
-func (c *Catalog) openUp(ctx context.Context, t *handle) error {
-	exclusive := false
-	c.ledger.read(func(s *twophase.State) {
-		if row, ok := s.Table(t.id); ok {
-			exclusive = row.Mode == twophase.ModeExclusive
-		}
-	})
-	if !exclusive {
-		return nil
-	}
-	c.log.Error("somebody else wrote an exclusive table; its mode is open from now on", "table", t.uri)
-	return c.submitFetching(ctx, twophase.Request{Record: &twophase.ModeSet{Table: t.id, Mode: twophase.ModeOpen}})
-}
-
-// walkOnce carries out effects until the walk ends.
-func (c *Catalog) walkOnce(ctx context.Context, t *handle, in twophase.WalkInput) (twophase.WalkEffect, error) {
-	w := twophase.NewWalk(in, c.cfg.Boot())
-	for {
-		var result twophase.WalkResult
-		var err error
-		switch e := w.Next().(type) {
-		case twophase.ReadVersion:
-			result, err = c.readVersion(ctx, t, e.Version)
-		case twophase.ListFrom:
-			result, err = c.listFrom(ctx, t, e.Version)
-		case twophase.ReadCleaned:
-			result, err = c.readCleaned(ctx, t, in.Recorded)
-		case twophase.PutVersion:
-			result, err = c.putVersion(ctx, t, e)
-		case twophase.PutBarrier:
-			result, err = c.putBarrier(ctx, t, e)
-		default:
-			return e, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		w.Feed(result, c.cfg.Boot())
-	}
-}
-
+// readVersion reads a version. The time at which it was seen is that before the
+// request: a process that was paused in between has not seen it later (R9).
 func (c *Catalog) readVersion(ctx context.Context, t *handle, v twophase.Version) (twophase.WalkResult, error) {
+	at := c.cfg.Boot()
 	commit, err := t.log.ReadCommit(ctx, v)
 	if errors.Is(err, objstore.ErrNotFound) {
 		return twophase.AbsentVersion{}, nil
@@ -158,7 +31,7 @@ func (c *Catalog) readVersion(ctx context.Context, t *handle, v twophase.Version
 		t.stop(err)
 		return nil, err
 	}
-	t.seen(v, c.cfg.Boot())
+	t.seen(v, at)
 	t.know(v, commit.Object.ETag, commit.Identity)
 	return twophase.SeenVersion{Seen: *seen}, nil
 }
@@ -177,8 +50,8 @@ func (c *Catalog) seenCommit(t *handle, commit *tables.Commit) (*twophase.Seen, 
 		v.Marker, _ = commit.Marker(catalog)
 		return v, nil
 	}
-	v.Facts = tables.CommitFacts(commit, c.tables.profile(t))
-	v.Apps, v.Engine = commit.Actions.Txns, commit.Engine
+	v.Facts = tables.CommitFacts(commit, c.tables.recordedProfile(t))
+	v.Apps, v.Engine = commit.Apps(), commit.Engine
 	if m := commit.Actions.MetaData; m != nil {
 		v.MetaDataID = m.ID
 	}
@@ -201,6 +74,7 @@ func txnDigests(refs []tables.TxnRef) []twophase.TxnDigest {
 }
 
 func (c *Catalog) listFrom(ctx context.Context, t *handle, from twophase.Version) (twophase.WalkResult, error) {
+	at := c.cfg.Boot()
 	l, err := t.log.List(ctx, from)
 	if err != nil {
 		return nil, c.objectsError(t.uri, err)
@@ -231,7 +105,7 @@ func (c *Catalog) listFrom(ctx context.Context, t *handle, from twophase.Version
 		t.know(from, commit.Object.ETag, identity)
 	}
 	out.Identity = identity
-	t.seen(from, c.cfg.Boot())
+	t.seen(from, at)
 	return out, nil
 }
 
@@ -283,39 +157,46 @@ type looker struct {
 }
 
 type look struct {
-	done chan struct{}
-	err  error
+	done  chan struct{}
+	found twophase.WalkDone
+	err   error
 }
 
 // lookUp makes every version that stands in the table's log now part of the
-// history (DESIGN.md section 6, open tables).
-func (c *Catalog) lookUp(ctx context.Context, t *handle) error {
-	l := &t.look
-	l.mu.Lock()
-	var mine *look
-	switch {
-	case l.running == nil:
-		mine = &look{done: make(chan struct{})}
-		l.running = mine
-		go c.lookNow(t, mine)
-	case l.next == nil:
-		mine = &look{done: make(chan struct{})}
-		l.next = mine
-	default:
-		mine = l.next
-	}
-	l.mu.Unlock()
+// history (DESIGN.md section 6, open tables). It answers where the log ends, and which
+// versions of ours in it wait for their publication record.
+func (c *Catalog) lookUp(ctx context.Context, t *handle) (twophase.WalkDone, error) {
+	mine := c.joinLook(t)
 	select {
 	case <-mine.done:
-		return mine.err
+		return mine.found, mine.err
 	case <-ctx.Done():
-		return ctx.Err()
+		return twophase.WalkDone{}, ctx.Err()
 	}
 }
 
-func (c *Catalog) lookNow(t *handle, run *look) {
+func (c *Catalog) joinLook(t *handle) *look {
+	l := &t.look
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.running == nil:
+		l.running = &look{done: make(chan struct{})}
+		mine := l.running
+		if !c.spawn(func(ctx context.Context) { c.lookNow(ctx, t, mine) }) {
+			l.running, mine.err = nil, c.ledgerError(errClosing)
+			close(mine.done)
+		}
+		return mine
+	case l.next == nil:
+		l.next = &look{done: make(chan struct{})}
+	}
+	return l.next
+}
+
+func (c *Catalog) lookNow(ctx context.Context, t *handle, run *look) {
 	for run != nil {
-		_, run.err = c.walk(c.life, t, true)
+		run.found, run.err = c.walk(ctx, t, true)
 		close(run.done)
 		t.look.mu.Lock()
 		t.look.running, t.look.next = t.look.next, nil
@@ -343,7 +224,7 @@ func (c *Catalog) lookUpOpen(ctx context.Context, ids []twophase.TableID) error 
 		open = append(open, t)
 	}
 	return parallel(open, len(open), func(t *handle) error {
-		if err := c.lookUp(ctx, t); err != nil {
+		if _, err := c.lookUp(ctx, t); err != nil {
 			return fmt.Errorf("look at %s: %w", t.uri, err)
 		}
 		return nil

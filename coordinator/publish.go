@@ -97,30 +97,39 @@ func (p *publisher) round(ctx context.Context, id twophase.RoundID) {
 		}
 		found, failures := p.publish(ctx, plan)
 		if len(failures) == 0 && !held {
-			if err := p.close(ctx, id, found); err == nil {
-				continue // the next plan sees it closed
-			} else if ctx.Err() == nil {
+			if err := p.close(ctx, id, found); err != nil && ctx.Err() == nil {
 				p.c.log.Warn("record a publication", "round", id, "error", err)
+			}
+			if !p.isOpen(id) {
+				return
 			}
 		}
 		if p.c.cfg.Boot()-began > p.c.cfg.Limits.FreezeAfter {
 			p.freeze(ctx, id, failures)
 		}
-		p.rest(ctx, wait, held)
+		p.rest(ctx, id, wait, held)
 		wait = min(2*wait, 2*time.Second)
 	}
 }
 
-// rest waits before the next try; a held round waits for an operator's record.
-func (p *publisher) rest(ctx context.Context, d time.Duration, held bool) {
+// rest waits before the next try; a held round waits for an operator's record, and
+// tries what is left of it now and then.
+func (p *publisher) rest(ctx context.Context, id twophase.RoundID, d time.Duration, held bool) {
 	if !held {
 		pause(ctx, d)
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	before := p.c.next()
-	_ = p.c.ledger.wait(ctx, func(s *twophase.State) bool { return s.Next() > before })
+	_ = p.c.ledger.wait(ctx, func(s *twophase.State) bool {
+		r, ok := s.Round(id)
+		return !ok || !s.Held(r)
+	})
+}
+
+func (p *publisher) isOpen(id twophase.RoundID) (open bool) {
+	p.c.ledger.read(func(s *twophase.State) { _, open = s.Round(id) })
+	return open
 }
 
 type tableWork struct {
@@ -238,7 +247,7 @@ func (p *publisher) othersProgress(bucket string) bool {
 
 // putVersion renders the changes as a version and puts it. Its content is a pure
 // function of journal and payloads, so every publisher puts the same actions (R2).
-func (c *Catalog) putVersion(ctx context.Context, t *handle, e twophase.PutVersion) (twophase.WalkResult, error) {
+func (c *Catalog) putVersion(ctx context.Context, t *handle, w *twophase.Walk, e twophase.PutVersion) (twophase.WalkResult, error) {
 	in := tables.RenderInput{Marker: e.Changes[len(e.Changes)-1].Number}
 	for _, ch := range e.Changes {
 		txn, err := c.renderTxn(ctx, t, ch)
@@ -248,10 +257,10 @@ func (c *Catalog) putVersion(ctx context.Context, t *handle, e twophase.PutVersi
 		in.Txns = append(in.Txns, txn)
 	}
 	c.renderHead(&in, e.Changes[0].Round)
-	return c.put(ctx, t, e.Version, in)
+	return c.put(ctx, t, w, e.Version, in)
 }
 
-func (c *Catalog) putBarrier(ctx context.Context, t *handle, e twophase.PutBarrier) (twophase.WalkResult, error) {
+func (c *Catalog) putBarrier(ctx context.Context, t *handle, w *twophase.Walk, e twophase.PutBarrier) (twophase.WalkResult, error) {
 	in := tables.RenderInput{Marker: e.Marker}
 	for _, ch := range e.GiveUp {
 		for _, d := range ch.Part.Digests {
@@ -259,7 +268,7 @@ func (c *Catalog) putBarrier(ctx context.Context, t *handle, e twophase.PutBarri
 		}
 	}
 	c.renderHead(&in, e.GiveUp[0].Round)
-	return c.put(ctx, t, e.Version, in)
+	return c.put(ctx, t, w, e.Version, in)
 }
 
 func (c *Catalog) renderHead(in *tables.RenderInput, r *twophase.Round) {
@@ -298,26 +307,24 @@ func (c *Catalog) begunOf(id twophase.TxnID) (p twophase.Position) {
 	return p
 }
 
-func (c *Catalog) put(ctx context.Context, t *handle, v twophase.Version, in tables.RenderInput) (twophase.WalkResult, error) {
-	if err := c.freshFold(ctx); err != nil { // R10
-		return nil, err
-	}
+// put renders a version and puts it, if what the walk rests on is still young
+// enough when everything is ready (R9, R10).
+func (c *Catalog) put(ctx context.Context, t *handle, w *twophase.Walk, v twophase.Version, in tables.RenderInput) (twophase.WalkResult, error) {
 	data, err := tables.RenderCommit(in)
 	if err != nil {
 		return nil, c.tableError(t, BrokenInvariant, "a decided version cannot be rendered", err)
 	}
-	select {
-	case c.publisher.puts <- struct{}{}:
-		defer func() { <-c.publisher.puts }()
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	if err := c.freshFold(ctx); err != nil {
+		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, c.cfg.Limits.PutDeadline)
-	defer cancel()
+	at := c.cfg.Boot()
+	if !w.MayPut(at, time.Duration(c.headAt.Load())) {
+		return nil, errLookAgain
+	}
 	err = t.log.PutCommit(ctx, v, data)
 	switch {
 	case err == nil:
-		t.seen(v, c.cfg.Boot())
+		t.seen(v, at)
 		return twophase.PutResult{Done: true, Identity: twophase.HashOf(data)}, nil
 	case errors.Is(err, objstore.ErrExists):
 		return twophase.PutResult{Exists: true}, nil

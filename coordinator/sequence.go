@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"sync"
@@ -28,6 +29,8 @@ type submission struct {
 	// writes must be durable before the entry that holds the request's record, or
 	// together with it.
 	writes []lock.Write
+	// facts are those in objects that a decision on the request asked for before.
+	facts map[twophase.Hash]twophase.Facts
 	// answer gets one value: nil when the request's entry is folded, else why there
 	// is no record about it.
 	answer chan error
@@ -41,14 +44,21 @@ func newSequencer(c *Catalog) *sequencer {
 // the same transaction, to be folded. What it means is then to be read from the
 // fold (R5). A *twophase.Refused says that there is no record and will be none.
 // When ctx ends, the request may still be recorded.
-func (s *sequencer) submit(ctx context.Context, r twophase.Request, writes ...lock.Write) error {
-	sub := &submission{request: r, writes: writes, answer: make(chan error, 1)}
+func (s *sequencer) submit(ctx context.Context, r twophase.Request) error {
+	return s.send(ctx, submission{request: r})
+}
+
+func (s *sequencer) send(ctx context.Context, what submission) error {
+	sub := &what
+	sub.answer = make(chan error, 1)
 	s.enqueue(sub)
 	select {
 	case err := <-sub.answer:
 		return err
 	case <-ctx.Done():
 		return ctx.Err()
+	case <-s.c.life.Done(): // the sequencer may have gone before it saw the request
+		return errClosing
 	}
 }
 
@@ -191,7 +201,7 @@ func (s *sequencer) decide(group []*submission) (twophase.Decision, *twophase.En
 	defer c.ledger.mu.RUnlock()
 	st := c.ledger.state
 	d := twophase.Decide(st, requests, twophase.DecideInput{
-		Rules: tables.Rules{}, Views: c.tables.views(requests), Fetched: c.facts.all(),
+		Rules: tables.Rules{}, Views: c.tables.views(requests), Fetched: c.facts.with(group),
 		MaxBytes: c.cfg.Limits.EntryBytes, Limit: c.cfg.Limits.MaxEntryBytes,
 	})
 	e, err := st.Entry(d, twophase.TimeOf(c.cfg.Now()), c.cfg.Address)
@@ -202,7 +212,7 @@ func (s *sequencer) decide(group []*submission) (twophase.Decision, *twophase.En
 // the outcome is unknown: whoever waits repeats the same call (R5).
 func (s *sequencer) append(ctx context.Context, e *twophase.Entry, writes []lock.Write) (won bool, err error) {
 	s.c.checkpoints.pace(ctx)
-	raw := e.Encode()
+	raw, at := e.Encode(), s.c.cfg.Boot()
 	filled, err := s.c.journal.Append(ctx, e.Position, raw, writes...)
 	if err != nil {
 		if errors.Is(err, lock.ErrBehind) || errors.Is(err, lock.ErrShort) {
@@ -210,9 +220,12 @@ func (s *sequencer) append(ctx context.Context, e *twophase.Entry, writes []lock
 		}
 		return false, err
 	}
+	if won = bytes.Equal(filled, raw); won {
+		s.c.atHead(at)
+	}
 	if err := s.c.ledger.fold(filled); err != nil {
 		s.c.log.Error("the journal cannot be folded; the catalog takes no writes", "position", e.Position, "error", err)
 		return false, err
 	}
-	return string(filled) == string(raw), nil
+	return won, nil
 }

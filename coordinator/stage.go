@@ -119,12 +119,13 @@ func (c *Catalog) checkRead(r tables.ReadDeclaration, table string) error {
 	switch {
 	case points != 1:
 		return bad("read", "needs exactly one of blind, version and snapshot version", "say what was read when the change was made")
-	case r.Version != nil && *r.Version < 0:
-		return bad("read.version", "is negative", "give a version from 0")
 	case r.Blind && (r.Kind != tables.ReadNothing || len(r.Apps) > 0):
 		return bad("read.read_set", "is set beside blind", "leave it out, or give the version that was read")
 	case len(r.Files) > c.cfg.Limits.ReadFiles:
 		return limitError("read_files", int64(len(r.Files)), int64(c.cfg.Limits.ReadFiles))
+	}
+	if err := r.Check(); err != nil {
+		return inputError(table, err)
 	}
 	return nil
 }
@@ -153,6 +154,7 @@ func (c *Catalog) hint(row TableInfo, p *payload, profile *tables.Profile) *Conf
 type part struct {
 	row     TableInfo
 	record  twophase.Part
+	read    tables.ReadDeclaration
 	actions *tables.Actions
 	writes  []lock.Write
 }
@@ -194,7 +196,7 @@ func (c *Catalog) join(ctx context.Context, row TableInfo, digests []twophase.Di
 	}
 	head := pieces[0].head
 	for _, p := range pieces[1:] {
-		if !sameRead(p.head.Read, head.Read) {
+		if !p.head.Read.Equal(&head.Read) {
 			return nil, fieldError("tables", row.Name, "its parts have different read declarations", "stage all parts of a table with the same one")
 		}
 	}
@@ -222,7 +224,7 @@ func (c *Catalog) join(ctx context.Context, row TableInfo, digests []twophase.Di
 	if err != nil {
 		return nil, inputError(row.Name, err)
 	}
-	p := &part{row: row, actions: actions, record: twophase.Part{
+	p := &part{row: row, read: head.Read, actions: actions, record: twophase.Part{
 		Table: row.ID, MetaDataID: head.MetaDataID, Digests: digests, Read: read, Facts: facts, Shape: actions.Shape()}}
 	if len(facts) > c.cfg.Limits.FactsBytes {
 		if p.record.FactsRef, err = c.facts.store(ctx, facts); err != nil {

@@ -54,7 +54,7 @@ func (c *Catalog) poll(ctx context.Context) {
 			}
 			t, err := c.tables.of(rows[i].ID)
 			if err == nil {
-				err = c.lookUp(ctx, t)
+				_, err = c.lookUp(ctx, t)
 			}
 			if err != nil && ctx.Err() == nil {
 				c.log.Warn("look at an open table", "table", rows[i].URI, "error", err)

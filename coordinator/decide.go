@@ -1,0 +1,244 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/txcoord/txcoord/tables"
+	"github.com/txcoord/txcoord/tables/objstore"
+	"github.com/txcoord/txcoord/twophase"
+)
+
+// candidate is a transaction on its way to its decision.
+type candidate struct {
+	submission
+	ref   txnRef
+	parts map[twophase.TableID]*part
+	// tables that it writes or reads.
+	tables []twophase.TableID
+}
+
+// decide gets the transaction into the journal. nil: it is decided; the fold knows how.
+func (c *Catalog) decide(ctx context.Context, ref txnRef, parts []*part, reads []ReadOnly, verify bool) error {
+	rec := &twophase.Committed{Txn: ref.id, Key: ref.key, Attempt: ref.attempt, Begun: ref.begun}
+	cand := &candidate{ref: ref, parts: map[twophase.TableID]*part{}}
+	for _, p := range parts {
+		rec.Parts = append(rec.Parts, p.record)
+		cand.parts[p.row.ID] = p
+		cand.tables = append(cand.tables, p.row.ID)
+		cand.writes = append(cand.writes, p.writes...)
+	}
+	var err error
+	if rec.Reads, err = c.readParts(ctx, reads); err != nil {
+		return err
+	}
+	for _, r := range rec.Reads {
+		cand.tables = append(cand.tables, r.Table)
+	}
+	if verify {
+		if err := c.verifyFiles(ctx, parts); err != nil {
+			return err
+		}
+	}
+	cand.request.Commit = &twophase.CommitRequest{Record: rec, Name: cand.explain}
+	return c.decideLoop(ctx, cand)
+}
+
+func (d *candidate) explain(id twophase.TableID, why *twophase.Conflict) {
+	if p := d.parts[id]; p != nil {
+		p.actions.Explain(why)
+	}
+}
+
+// decideTries bounds how often a commit is asked for again because something that
+// its check needs was missing. Each time it is provided, so only tables that change
+// faster than they can be read get near it.
+const decideTries = 100
+
+// decideLoop looks at open tables, asks for the record, and mends what the answer
+// says is missing, until the transaction is decided or refused.
+func (c *Catalog) decideLoop(ctx context.Context, d *candidate) error {
+	if err := c.upTo(ctx, d.ref.begun); err != nil {
+		return err
+	}
+	for range decideTries {
+		if err := c.lookUpOpen(ctx, d.tables); err != nil {
+			return err
+		}
+		err := c.seq.send(ctx, d.submission)
+		var refused *twophase.Refused
+		if !errors.As(err, &refused) {
+			return c.storeError(err)
+		}
+		if err := c.mend(ctx, d, refused); err != nil {
+			return err
+		}
+	}
+	return &Error{Reason: OutcomeUnknown, Message: "the tables change faster than the transaction can be checked; repeat the call"}
+}
+
+// mend provides what Decide was missing; any other refusal is the answer.
+func (c *Catalog) mend(ctx context.Context, d *candidate, r *twophase.Refused) error {
+	switch r.Reason {
+	case twophase.ReasonNeedView:
+		_, _, err := c.tables.loaded(ctx, r.Table)
+		return err
+	case twophase.ReasonNeedFacts:
+		return c.fetch(ctx, &d.submission, r.Refs)
+	case twophase.ReasonReadPointAhead:
+		return c.walkedTo(ctx, d.request.Commit, r.Table)
+	case twophase.ReasonReadPointTooOld:
+		return c.olderFacts(ctx, d, r.Table)
+	default:
+		return c.refusal(d.ref, r)
+	}
+}
+
+func readVersion(rec *twophase.Committed, id twophase.TableID) twophase.Version {
+	for i := range rec.Parts {
+		if rec.Parts[i].Table == id {
+			return rec.Parts[i].Read.Version
+		}
+	}
+	for i := range rec.Reads {
+		if rec.Reads[i].Table == id {
+			return rec.Reads[i].Read.Version
+		}
+	}
+	return twophase.NoVersion
+}
+
+// walkedTo walks a table's log up to a version that a client has read and that is
+// not recorded yet: the transactions in it were read (R14).
+func (c *Catalog) walkedTo(ctx context.Context, req *twophase.CommitRequest, id twophase.TableID) error {
+	t, err := c.tables.of(id)
+	if err != nil {
+		return err
+	}
+	done, err := c.lookUp(ctx, t)
+	if err != nil {
+		return err
+	}
+	if v := readVersion(req.Record, id); v >= done.Free {
+		return fieldError("read.version", fmt.Sprint(v), fmt.Sprintf("is not a version of table %s: its newest is %d", c.row(id).Name, done.Free-1),
+			"give the version that was read")
+	}
+	if req.Walked == nil {
+		req.Walked = map[twophase.TableID][]twophase.FoundVersion{}
+	}
+	req.Walked[id] = done.Found
+	return nil
+}
+
+// olderVersions is how far back a read point may lie behind the facts that the fold
+// keeps: so many commits of the log are read to rebuild them.
+const olderVersions = 10_000
+
+// olderFacts rebuilds the facts of versions that the fold has forgotten from the
+// table's log (R14). When the log is cleaned, the answer is OUT_OF_RANGE; only a
+// part that declares no reading needs none, since it is checked against the table
+// as it is (R22).
+func (c *Catalog) olderFacts(ctx context.Context, d *candidate, id twophase.TableID) error {
+	req := d.request.Commit
+	older := twophase.Older{From: readVersion(req.Record, id)}
+	c.ledger.read(func(s *twophase.State) {
+		if row, ok := s.Table(id); ok {
+			older.To = row.PastFloor
+		}
+	})
+	if was, ok := req.Older[id]; ok && was.To >= older.To || older.To-older.From > olderVersions {
+		return c.tooOld(id, older.From, nil)
+	}
+	var err error
+	older.Facts, err = c.factsOf(ctx, id, older.From+1, older.To)
+	switch {
+	case errors.Is(err, objstore.ErrNotFound) && !d.readsNothing(id):
+		return c.tooOld(id, older.From, err)
+	case err != nil && !errors.Is(err, objstore.ErrNotFound):
+		return c.logError(id, err)
+	}
+	if req.Older == nil {
+		req.Older = map[twophase.TableID]twophase.Older{}
+	}
+	req.Older[id] = older
+	return nil
+}
+
+// readsNothing reports whether all that can object to a part shows in the table's
+// present state.
+func (d *candidate) readsNothing(id twophase.TableID) bool {
+	p := d.parts[id]
+	return p != nil && p.read.Kind == tables.ReadNothing && len(p.read.Apps) == 0 && len(p.actions.Domains) == 0
+}
+
+// factsOf are the facts of versions as they stand in a table's log.
+func (c *Catalog) factsOf(ctx context.Context, id twophase.TableID, from, to twophase.Version) ([]twophase.Facts, error) {
+	t, err := c.tables.of(id)
+	if err != nil {
+		return nil, err
+	}
+	profile := c.tables.recordedProfile(t)
+	out := make([]twophase.Facts, max(to-from+1, 0))
+	err = parallelIndex(len(out), 16, func(i int) error {
+		commit, err := t.log.ReadCommit(ctx, from+twophase.Version(i))
+		if err != nil {
+			return err
+		}
+		below := profile
+		if commit.Actions.MetaData != nil || commit.Actions.Protocol != nil {
+			below = nil
+		}
+		out[i] = tables.CommitFacts(commit, below)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *Catalog) tooOld(id twophase.TableID, from twophase.Version, cause error) error {
+	row := c.row(id)
+	return &Error{Reason: ReadPointTooOld, Cause: cause,
+		Message: fmt.Sprintf("version %d of table %s was read, and what changed since can no longer be checked; read again", from, row.Name),
+		Table:   &TableDetail{Table: row.Name, TableID: row.ID, URI: row.URI, Version: from}}
+}
+
+func (c *Catalog) readParts(ctx context.Context, reads []ReadOnly) ([]twophase.ReadPart, error) {
+	var out []twophase.ReadPart
+	for _, r := range reads {
+		row, err := c.table(r.Table)
+		if err != nil {
+			return nil, err
+		}
+		_, profile, err := c.tables.loaded(ctx, row.ID)
+		if err != nil {
+			return nil, err
+		}
+		point, err := c.readPoint(row, r.Read)
+		if err != nil {
+			return nil, err
+		}
+		facts, err := tables.ReadFacts(profile, r.Read)
+		if err != nil {
+			return nil, inputError(row.Name, err)
+		}
+		out = append(out, twophase.ReadPart{Table: row.ID, Read: point, Facts: facts})
+	}
+	return out, nil
+}
+
+// upTo makes sure that the fold has reached a token's position (R6).
+func (c *Catalog) upTo(ctx context.Context, p twophase.Position) error {
+	if c.next() >= p {
+		return nil
+	}
+	if err := c.catchUp(ctx); err != nil {
+		return err
+	}
+	if c.next() < p {
+		return &Error{Reason: TokenStale, Message: "the token is from a part of the catalog's history that is not in its journal"}
+	}
+	return nil
+}

@@ -1,0 +1,269 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/txcoord/txcoord/tables"
+	"github.com/txcoord/txcoord/tables/objstore"
+	"github.com/txcoord/txcoord/twophase"
+)
+
+// views are those of the tables that the requests write. The ledger's lock is held.
+func (h *handles) views(requests []twophase.Request) map[twophase.TableID]twophase.View {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	out := map[twophase.TableID]twophase.View{}
+	for i := range requests {
+		if requests[i].Commit == nil {
+			continue
+		}
+		for j := range requests[i].Commit.Record.Parts {
+			id := requests[i].Commit.Record.Parts[j].Table
+			if t := h.m[id]; t != nil && t.view != nil {
+				out[id] = t.view
+			}
+		}
+	}
+	return out
+}
+
+// loaded returns a table's handle with its view and profile in step with the fold.
+func (h *handles) loaded(ctx context.Context, id twophase.TableID) (*handle, *tables.Profile, error) {
+	t, err := h.of(id)
+	if err != nil {
+		return nil, nil, err
+	}
+	if p := h.profile(t); p != nil {
+		return t, p, nil
+	}
+	t.loading.Lock()
+	defer t.loading.Unlock()
+	for ctx.Err() == nil {
+		if p := h.profile(t); p != nil {
+			return t, p, nil
+		}
+		if err := h.load(ctx, t); err != nil {
+			return nil, nil, err
+		}
+	}
+	return nil, nil, ctx.Err()
+}
+
+func (h *handles) profile(t *handle) *tables.Profile {
+	h.c.ledger.mu.RLock()
+	defer h.c.ledger.mu.RUnlock()
+	if t.view == nil {
+		return nil
+	}
+	return t.profile
+}
+
+// recordedProfile is the profile of the newest recorded version; nil if it is not
+// known, or if a change of ours that is not recorded yet touches it.
+func (h *handles) recordedProfile(t *handle) *tables.Profile {
+	h.c.ledger.mu.RLock()
+	defer h.c.ledger.mu.RUnlock()
+	if t.view == nil || t.rebuild {
+		return nil
+	}
+	return t.profile
+}
+
+// load reads the table at its recorded version and puts the pending changes on top.
+// What became history while it read is read too, until it has caught up: a busy
+// table moves faster than a large state can be read.
+func (h *handles) load(ctx context.Context, t *handle) error {
+	at, err := h.recorded(t.id)
+	if err != nil {
+		return err
+	}
+	state, err := t.log.State(ctx, at)
+	if err != nil {
+		return h.c.logError(t.id, err)
+	}
+	profile := state.Profile()
+	view := tables.NewView(state)
+	var fetched submission
+	for {
+		missing, done, err := h.install(t, at, view, profile, fetched.facts)
+		if done || err != nil {
+			return err
+		}
+		if err := h.c.fetch(ctx, &fetched, missing); err != nil {
+			return err
+		}
+		to, err := h.recorded(t.id)
+		if err != nil {
+			return err
+		}
+		again, err := h.catchUp(ctx, t, view, profile, at, to)
+		if again || err != nil {
+			return err // protocol or metadata changed: from the beginning
+		}
+		at = to
+	}
+}
+
+func (h *handles) recorded(id twophase.TableID) (v twophase.Version, err error) {
+	h.c.ledger.read(func(s *twophase.State) {
+		row, ok := s.Table(id)
+		if !ok || row.Released {
+			err = &Error{Reason: TableNotFound, Message: "table " + string(id) + " is not in the catalog"}
+			return
+		}
+		v = row.Recorded
+	})
+	return v, err
+}
+
+// catchUp takes the versions after one and up to another into a view. again says
+// that the profile is not the table's any more.
+func (h *handles) catchUp(ctx context.Context, t *handle, view *tables.View, profile *tables.Profile, after, to twophase.Version) (again bool, err error) {
+	for v := after + 1; v <= to; v++ {
+		commit, err := t.log.ReadCommit(ctx, v)
+		if errors.Is(err, objstore.ErrNotFound) {
+			return true, nil // cleaned meanwhile: a checkpoint has it
+		}
+		if err != nil {
+			return false, h.c.logError(t.id, err)
+		}
+		if again, err = view.Apply(0, tables.CommitFacts(commit, profile)); again || err != nil {
+			return again, err
+		}
+	}
+	return false, nil
+}
+
+// install puts the pending changes on top of a view at a version and makes it the
+// table's, if the fold is still there. Otherwise it names the facts that it misses,
+// or nothing if the table has moved. No request is made with the ledger's lock held.
+func (h *handles) install(t *handle, at twophase.Version, view *tables.View, profile *tables.Profile,
+	fetched map[twophase.Hash]twophase.Facts,
+) (missing []twophase.ObjectRef, done bool, err error) {
+	l := h.c.ledger
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	row, ok := l.state.Table(t.id)
+	if !ok || row.Recorded != at {
+		return nil, false, nil
+	}
+	pending := make([]twophase.Facts, len(row.Pending))
+	for i, ch := range row.Pending {
+		facts, ok := h.c.facts.known(ch.Part.Facts, ch.Part.FactsRef)
+		if !ok {
+			facts, ok = fetched[ch.Part.FactsRef.Hash]
+		}
+		if !ok {
+			missing = append(missing, ch.Part.FactsRef)
+		}
+		pending[i] = facts
+	}
+	if len(missing) > 0 {
+		return missing, false, nil
+	}
+	rebuild := false
+	for i, ch := range row.Pending {
+		again, err := view.Apply(ch.Number, pending[i])
+		if err != nil {
+			return nil, false, fmt.Errorf("table %s: change %d: %w", t.id, ch.Number, err)
+		}
+		rebuild = rebuild || again
+	}
+	t.view, t.profile, t.rebuild = view, profile, rebuild
+	return nil, true, nil
+}
+
+// follow keeps the views in step with an entry. The ledger's lock is held.
+func (h *handles) follow(before *foldMarks, e *twophase.Entry) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s := h.c.ledger.state
+	for _, r := range e.Records {
+		switch r := r.(type) {
+		case *twophase.Committed:
+			if o := s.Outcome(r.Txn); o != nil && o.Commit == r {
+				h.decided(o)
+			}
+		case *twophase.Published:
+			for i := range r.Tables {
+				h.published(s, r.Tables[i].Table)
+			}
+		case *twophase.Foreign:
+			h.foreign(s, before, r)
+		case *twophase.Barrier:
+			h.drop(r.Table)
+		case *twophase.Range:
+			h.drop(r.Table)
+		case *twophase.Thawed:
+			h.drop(r.Table)
+		case *twophase.Released:
+			delete(h.m, r.Table)
+		}
+	}
+}
+
+func (h *handles) drop(id twophase.TableID) {
+	if t := h.m[id]; t != nil {
+		t.view, t.profile = nil, nil
+	}
+}
+
+func (h *handles) decided(o *twophase.Outcome) {
+	for i := range o.Commit.Parts {
+		p := &o.Commit.Parts[i]
+		t := h.m[p.Table]
+		if t == nil || t.view == nil {
+			continue
+		}
+		facts, ok := h.c.facts.known(p.Facts, p.FactsRef)
+		if !ok {
+			h.drop(p.Table)
+			continue
+		}
+		again, err := t.view.Apply(o.Parts[i].Change, facts)
+		if err != nil {
+			h.drop(p.Table)
+			continue
+		}
+		t.rebuild = t.rebuild || again
+	}
+}
+
+func (h *handles) published(s *twophase.State, id twophase.TableID) {
+	t := h.m[id]
+	row, ok := s.Table(id)
+	if t == nil || t.view == nil || !ok {
+		return
+	}
+	if t.rebuild {
+		h.drop(id)
+		return
+	}
+	t.view.Delivered(row.Marker)
+}
+
+// foreign takes a foreign version into the view. Where it gave a change up or
+// changed the table's protocol or metadata the view is loaded anew.
+func (h *handles) foreign(s *twophase.State, before *foldMarks, r *twophase.Foreign) {
+	t := h.m[r.Table]
+	row, ok := s.Table(r.Table)
+	if t == nil || t.view == nil || !ok || row.Recorded != r.Version || before.recorded[r.Table] == r.Version {
+		return
+	}
+	for _, v := range r.Verdicts {
+		if v.Conflict.Rule != twophase.RuleNone {
+			h.drop(r.Table)
+			return
+		}
+	}
+	facts, known := h.c.facts.known(r.Facts, r.FactsRef)
+	if !known {
+		h.drop(r.Table)
+		return
+	}
+	if again, err := t.view.Apply(0, facts); err != nil || again {
+		h.drop(r.Table)
+	}
+}

@@ -1,0 +1,220 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/txcoord/txcoord/twophase"
+)
+
+// errLookAgain: what a walk rests on has become too old for a put (R9, R10). A new
+// walk begins.
+var errLookAgain = errors.New("the walk's sight or its fold is too old for a put")
+
+// walk carries out a walk through a table's log (twophase.Walk) to its end: for a
+// round it puts what is missing, for a look-up it makes foreign versions history.
+// What has to be recorded first is recorded, and a new walk begins.
+func (c *Catalog) walk(ctx context.Context, t *handle, lookUp bool) (twophase.WalkDone, error) {
+	none := twophase.WalkDone{}
+	unfit := ""
+	for {
+		in, at, err := c.walkFrom(t, lookUp)
+		if err != nil {
+			return none, err
+		}
+		end, err := c.walkOnce(ctx, t, in)
+		if errors.Is(err, errLookAgain) {
+			if err := c.catchUp(ctx); err != nil {
+				return none, err
+			}
+			continue
+		}
+		if err != nil {
+			return none, err
+		}
+		switch end := end.(type) {
+		case twophase.WalkDone:
+			t.stop(nil)
+			return end, nil
+		case twophase.AppendRecord:
+			if err := c.record(ctx, t, end, at); err != nil {
+				return none, err
+			}
+		case twophase.WalkUnfit:
+			// Fold to a head that is read now, and walk again; the same finding twice
+			// is a contradiction (R3, A17).
+			if end.Reason == unfit {
+				return none, c.contradiction(ctx, t, end.Reason)
+			}
+			unfit = end.Reason
+			if err := c.catchUp(ctx); err != nil {
+				return none, err
+			}
+		}
+	}
+}
+
+// walkFrom is what a walk starts from, and the position of the fold that says so.
+func (c *Catalog) walkFrom(t *handle, lookUp bool) (in twophase.WalkInput, at twophase.Position, err error) {
+	c.ledger.read(func(s *twophase.State) {
+		row, ok := s.Table(t.id)
+		switch {
+		case !ok || row.Released:
+			err = &Error{Reason: TableNotFound, Message: "table " + string(t.id) + " is not in the catalog"}
+		case closed(row):
+			err = frozenError(infoOf(row))
+		default:
+			in, at = s.WalkInput(t.id, t.sightOf(row.Recorded)), s.Next()
+			in.LookUp = lookUp
+		}
+	})
+	return in, at, err
+}
+
+// closed reports whether a table's log is not looked at, and not written, until an
+// operator has said what is to become of it (R12).
+func closed(t *twophase.Table) bool {
+	return t.Frozen != nil && t.Frozen.Origin == t.Table &&
+		(t.Frozen.Cause == twophase.CauseReplaced || t.Frozen.Cause == twophase.CauseContradiction)
+}
+
+// record appends what a walk found, from a fold at a position. That the fold has
+// moved meanwhile is no error.
+func (c *Catalog) record(ctx context.Context, t *handle, found twophase.AppendRecord, at twophase.Position) error {
+	rec := found.Record
+	if f, ok := rec.(*twophase.Foreign); ok {
+		c.log.Info("foreign commit", "table", t.uri, "version", f.Version, "engine", f.Engine)
+		stored, err := c.spill(ctx, f)
+		if err != nil {
+			return err
+		}
+		rec = stored
+	}
+	err := c.submitFetching(ctx, twophase.Request{Record: rec, Base: found.Base})
+	var refused *twophase.Refused
+	if errors.As(err, &refused) && refused.Reason == twophase.ReasonStale {
+		if c.next() > at {
+			return nil
+		}
+		return c.tableError(t, BrokenInvariant, "the fold does not take what its log shows", refused)
+	}
+	if errors.As(err, &refused) {
+		return c.refusal(txnRef{}, refused)
+	}
+	if err != nil {
+		return c.storeError(err)
+	}
+	if _, ok := rec.(*twophase.Foreign); ok {
+		return c.openUp(ctx, t)
+	}
+	if _, ok := rec.(*twophase.Replaced); ok {
+		c.log.Error("the log at the table's place is not the table's any more; the table is frozen", "table", t.uri)
+	}
+	return nil
+}
+
+// spill moves the facts of a large foreign commit into an object (R8).
+func (c *Catalog) spill(ctx context.Context, f *twophase.Foreign) (*twophase.Foreign, error) {
+	if len(f.Facts) <= c.cfg.Limits.FactsBytes {
+		return f, nil
+	}
+	ref, err := c.facts.store(ctx, f.Facts)
+	if err != nil {
+		return nil, c.objectsError("", err)
+	}
+	out := *f
+	out.FactsRef = ref
+	return &out, nil
+}
+
+// openUp sets an exclusive table that somebody else wrote to open, with an alarm.
+func (c *Catalog) openUp(ctx context.Context, t *handle) error {
+	exclusive := false
+	c.ledger.read(func(s *twophase.State) {
+		if row, ok := s.Table(t.id); ok {
+			exclusive = row.Mode == twophase.ModeExclusive
+		}
+	})
+	if !exclusive {
+		return nil
+	}
+	c.log.Error("somebody else wrote an exclusive table; its mode is open from now on", "table", t.uri)
+	return c.adminRecord(ctx, &twophase.ModeSet{Table: t.id, Mode: twophase.ModeOpen})
+}
+
+// contradiction stops a table whose log and journal disagree, for everybody and
+// until an operator has looked (R3, R12).
+func (c *Catalog) contradiction(ctx context.Context, t *handle, why string) error {
+	err := c.tableError(t, LogContradiction, "journal and log disagree: "+why, nil)
+	t.stop(err)
+	c.log.Error("journal and log disagree; the table is frozen", "table", t.uri, "reason", why)
+	rec := &twophase.Frozen{Table: t.id, Cause: twophase.CauseContradiction, Detail: clip(why, 500)}
+	if failed := c.adminRecord(ctx, rec); failed != nil {
+		return failed
+	}
+	return err
+}
+
+// walkOnce carries out effects until the walk ends. A walk that puts something holds
+// one of the places for puts all the while, so that waiting for it does not make
+// its sight old.
+func (c *Catalog) walkOnce(ctx context.Context, t *handle, in twophase.WalkInput) (twophase.WalkEffect, error) {
+	if !in.LookUp && len(in.Changes) > 0 {
+		select {
+		case c.publisher.puts <- struct{}{}:
+			defer func() { <-c.publisher.puts }()
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	w := twophase.NewWalk(in, c.cfg.Boot())
+	for {
+		var result twophase.WalkResult
+		limit := c.cfg.Limits.PutDeadline
+		if _, ok := w.Next().(twophase.ReadCleaned); ok {
+			limit *= 10 // a whole state
+		}
+		err := c.within(ctx, t, limit, func(ctx context.Context) (err error) {
+			result, err = c.carryOut(ctx, t, w, in)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		if result == nil {
+			return w.Next(), nil
+		}
+		w.Feed(result, c.cfg.Boot())
+	}
+}
+
+// carryOut does what a walk needs next; nil at its end.
+func (c *Catalog) carryOut(ctx context.Context, t *handle, w *twophase.Walk, in twophase.WalkInput) (twophase.WalkResult, error) {
+	switch e := w.Next().(type) {
+	case twophase.ReadVersion:
+		return c.readVersion(ctx, t, e.Version)
+	case twophase.ListFrom:
+		return c.listFrom(ctx, t, e.Version)
+	case twophase.ReadCleaned:
+		return c.readCleaned(ctx, t, in.Recorded)
+	case twophase.PutVersion:
+		return c.putVersion(ctx, t, w, e)
+	case twophase.PutBarrier:
+		return c.putBarrier(ctx, t, w, e)
+	}
+	return nil, nil
+}
+
+// within bounds a step of a walk, so that a request that hangs is a failure of its
+// table, which R12 can count, and not the end of all looking.
+func (c *Catalog) within(ctx context.Context, t *handle, limit time.Duration, step func(context.Context) error) error {
+	short, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	err := step(short)
+	if isContext(err) && ctx.Err() == nil {
+		return c.objectsError(t.uri, fmt.Errorf("no answer within %s", limit))
+	}
+	return err
+}
