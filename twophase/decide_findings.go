@@ -204,8 +204,7 @@ func (d *decision) published(r *Published) Answer {
 }
 
 func (d *decision) register(r *Registered, rec Record) Answer {
-	_, used := d.tables[r.Table]
-	if used || d.byName[r.Name] != "" || d.byURI[r.URI] != "" || d.names[r.Name] || d.names[r.URI] {
+	if d.taken(r) || d.names[r.Name] || d.names[r.URI] {
 		return refuse(Refused{Reason: ReasonAlreadyRegistered, Table: r.Table, Detail: r.Name + " at " + r.URI})
 	}
 	ans := d.add(rec)

@@ -36,3 +36,14 @@ func (s *State) NextManifest(written SnapshotVersion) (*Snapshot, bool) {
 	}
 	return nil, false
 }
+
+// MayForget is the highest floor that keeps every snapshot whose manifest is not
+// known to be durable (R6, R18).
+func (s *State) MayForget(written SnapshotVersion) Position {
+	for _, sn := range s.snapshots {
+		if sn.Version > written {
+			return sn.Position
+		}
+	}
+	return s.next
+}

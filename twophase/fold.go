@@ -140,8 +140,7 @@ func (f *fold) aborted(a *Aborted) {
 }
 
 func (f *fold) registered(r *Registered, created bool) {
-	taken := f.byURI[r.URI] != "" && !f.weak.has(weakOneURITwice)
-	if _, ok := f.tables[r.Table]; ok || taken || f.byName[r.Name] != "" {
+	if f.taken(r) {
 		return
 	}
 	next := r.Marker + 1 // one above the marker that the log holds (R2, A20)
@@ -159,6 +158,12 @@ func (f *fold) registered(r *Registered, created bool) {
 		kind = "create"
 	}
 	f.snapshot(kind, nil, []SnapshotTable{{r.Table, r.Version}}, nil)
+}
+
+// taken reports whether the id was ever used, or the name or place is in use (R21).
+func (s *State) taken(r *Registered) bool {
+	_, used := s.tables[r.Table]
+	return used || s.byName[r.Name] != "" || s.byURI[r.URI] != "" && !s.weak.has(weakOneURITwice)
 }
 
 func (f *fold) released(r *Released) {

@@ -46,9 +46,16 @@ func (r Ring) State(n, held Position, filled bool) SlotState {
 }
 
 // MustCheckpoint reports whether the entry at a position should carry a checkpoint
-// record, and MayAppend whether it may be appended at all (R1): the newest
-// checkpoint has to stay in reach of a replica that starts.
+// record, when the newest checkpoint is the fold before another one (R1).
 func (r Ring) MustCheckpoint(n, checkpoint Position) bool { return n-checkpoint >= r.Slots/2 }
 
-// MayAppend: see MustCheckpoint.
-func (r Ring) MayAppend(n, checkpoint Position) bool { return n-checkpoint < r.Slots }
+// MayAppend reports whether an entry may be appended at a position (R1): entries
+// from the newest checkpoint on stay in the ring for replicas that start. The last
+// places in front of it are kept for entries that carry a checkpoint record, so
+// that a stalled object store cannot fill the ring for ever.
+func (r Ring) MayAppend(n, checkpoint Position, carriesCheckpoint bool) bool {
+	if carriesCheckpoint {
+		return n-checkpoint < r.Slots
+	}
+	return n-checkpoint < r.Slots-max(r.Slots/8, 1)
+}

@@ -19,6 +19,7 @@ func (f *fold) join(c *Committed) {
 	}
 	if into.parts >= f.roundParts {
 		f.seal(into)
+		f.sealedFirst() // at once: what is sealed later in this entry comes behind it
 	}
 }
 
@@ -66,7 +67,9 @@ func (f *fold) merge(touching []*component) *component {
 func (f *fold) seal(c *component) {
 	c.sealed = true
 	for id := range c.tables {
-		delete(f.joining, id)
+		if f.joining[id] == c {
+			delete(f.joining, id)
+		}
 	}
 }
 
@@ -91,7 +94,6 @@ func (f *fold) turnRounds() {
 	if len(f.waiting) == 0 {
 		return
 	}
-	f.sealedFirst()
 	front := map[TableID]bool{}
 	waiting := f.waiting[:0]
 	index := uint32(0)

@@ -24,8 +24,9 @@ type Rules interface {
 	ImpossibleAt(decided []Facts, at Base) []*Conflict
 	// Without says which pending changes of one table, in the order of their
 	// numbers, cannot stand once those marked as lost are given up: they remove what
-	// a lost one adds, or rest on its schema or protocol, or need another one of
-	// which this is so. One answer for each; nil for the lost ones themselves.
+	// a lost one adds, add a path that a lost one removes, or rest on its schema or
+	// protocol, or need another one of which this is so. One answer for each; nil for
+	// the lost ones themselves.
 	Without(decided []Facts, lost []bool) []*Conflict
 }
 

@@ -56,10 +56,14 @@ type Outcome struct {
 	Snapshot SnapshotVersion
 }
 
-// settled reports whether nothing can happen to the transaction any more.
+// settled reports whether nothing can happen to the transaction any more: its round
+// is closed (until then the round names it), and nothing waits for an operator.
 func (o *Outcome) settled() bool {
 	if o.Abort != nil {
 		return true
+	}
+	if len(o.Parts) > 0 && o.Snapshot == 0 {
+		return false
 	}
 	for _, p := range o.Parts {
 		if p.Status != StatusPublished && p.Status != StatusNotApplied {

@@ -7,13 +7,14 @@ import (
 )
 
 // SightLimit is how long the sight of version N-1 stands for its still being
-// there (R9): older, and the log is listed before anything is put or concluded.
+// there, and of the log's end for its still being the end (R9): older, and the log
+// is listed before anything is put or concluded.
 const SightLimit = 10 * time.Second
 
 // FoldLimit is how old a fold may be when something is put from it (R10).
 const FoldLimit = 10 * time.Second
 
-// NoSight says that this process has not seen a version.
+// NoSight says that this process has not seen what is asked for.
 const NoSight time.Duration = -1
 
 // Walk goes through a table's log from the recorded version on, and never jumps
@@ -34,24 +35,30 @@ type Walk struct {
 	issued time.Duration // when the effect was handed out
 	marker ChangeNumber  // of the last version of ours at or below N-1
 	seen   time.Duration // when N-1 was seen
+	ended  time.Duration // when the log was seen to end with N-1
+	above  Version       // a commit at or above N that a listing showed; NoVersion if none
 	last   Hash          // identity of N-1; zero if not known
 }
 
 // NewWalk begins a walk.
 func NewWalk(in WalkInput, now time.Duration) *Walk {
 	w := &Walk{in: in}
-	w.begin(in.Seen, now)
+	w.begin(in.Ended, now)
 	return w
 }
 
 func (w *Walk) begin(seen, now time.Duration) {
-	w.found, w.rest, w.marker, w.last, w.seen = nil, w.in.Changes, w.in.Marker, w.in.Identity, seen
-	w.issued = now
+	w.found, w.rest, w.marker, w.last = nil, w.in.Changes, w.in.Marker, w.in.Identity
+	w.seen, w.ended, w.above, w.issued = seen, seen, NoVersion, now
 	w.advance(now)
 }
 
 // Next is the effect to carry out, or the end of the walk.
 func (w *Walk) Next() WalkEffect { return w.effect }
+
+// Sight is the last version that the walk saw the log end with, and when: what the
+// next walk of this process takes as Ended, if that version is the recorded one then.
+func (w *Walk) Sight() (Version, time.Duration) { return w.at() - 1, w.ended }
 
 // MayPut says whether a put of this walk may still be sent (R9, R10). folded is
 // when the fold was last known to hold the whole journal. If it says no, fold to
@@ -60,14 +67,14 @@ func (w *Walk) MayPut(now, folded time.Duration) bool {
 	if w.in.weak.has(weakOldFold) {
 		return true
 	}
-	return now-folded <= FoldLimit && w.fresh(now)
+	return now-folded <= FoldLimit && w.fresh(w.ended, now)
 }
 
 // at is the version that the walk looks at.
 func (w *Walk) at() Version { return w.in.Recorded + 1 + Version(len(w.found)) }
 
-func (w *Walk) fresh(now time.Duration) bool {
-	return w.seen != NoSight && (now-w.seen <= SightLimit || w.in.weak.has(weakSightForever))
+func (w *Walk) fresh(sight, now time.Duration) bool {
+	return sight != NoSight && (now-sight <= SightLimit || w.in.weak.has(weakSightForever))
 }
 
 // advance chooses the step at the present version, of which nothing is known yet.
@@ -76,7 +83,9 @@ func (w *Walk) advance(now time.Duration) {
 	switch {
 	case !w.in.LookUp && len(w.rest) == 0:
 		w.effect = WalkDone{Found: w.found, Free: w.at()}
-	case !w.fresh(now):
+	case w.above >= w.at():
+		w.effect = ReadVersion{w.at()}
+	case !w.fresh(w.ended, now):
 		w.effect = ListFrom{w.at() - 1}
 	case w.in.LookUp:
 		w.effect = ReadVersion{w.at()}
@@ -106,7 +115,7 @@ func (w *Walk) put() WalkEffect {
 	return PutVersion{Version: w.at(), Changes: w.rest[:n:n]}
 }
 
-// free: the log ends before the present version (R9).
+// free: the present version may be taken.
 func (w *Walk) free() {
 	if w.in.LookUp {
 		w.effect = WalkDone{Found: w.found, Free: w.at()}
@@ -139,25 +148,30 @@ func (w *Walk) listed(l Listing) {
 	case !w.last.IsZero() && l.Identity != w.last && !w.in.weak.has(weakAnyIdentity):
 		w.effect = w.replaced(fmt.Sprintf("version %d has other content than was recorded", w.at()-1))
 	case l.Commit >= w.at():
-		w.seen = w.issued
+		w.seen, w.above = w.issued, l.Commit
 		w.effect = ReadVersion{w.at()}
 	case l.Checkpoint >= w.at() && !w.in.weak.has(weakUnderCheckpoint):
 		w.effect = ReadCleaned{} // nothing is ever put under a checkpoint (R22)
 	default:
-		w.seen = w.issued
-		w.free()
+		w.end()
 	}
 }
 
+// end: the log ends before the present version (R9).
+func (w *Walk) end() {
+	w.seen, w.ended = w.issued, w.issued
+	w.free()
+}
+
 func (w *Walk) read(v *Seen, now time.Duration) {
-	if !w.fresh(now) { // N-1 may have gone meanwhile (A18): the walk begins anew
+	if !w.fresh(w.seen, now) { // N-1 may have gone meanwhile (A18): the walk begins anew
 		w.begin(NoSight, now)
 		return
 	}
 	finding, why := judge(w.in.Catalog, w.in.Incarnation, w.rest, v)
 	switch finding {
 	case FoundOurs:
-		w.step(FoundVersion{Version: v.Version, Identity: v.Identity, Txns: txnsOf(v.Txns)}, now)
+		w.step(FoundVersion{Version: v.Version, Identity: v.Identity, Txns: txnsOf(v.Txns)}, NoSight, now)
 	case FoundBarrier:
 		w.effect = AppendRecord{Record: &Barrier{Table: w.in.Table, Version: v.Version, Identity: v.Identity,
 			Found: w.found, NotApplied: txnsOf(v.NotApplied)}}
@@ -169,11 +183,12 @@ func (w *Walk) read(v *Seen, now time.Duration) {
 	}
 }
 
-// step takes a version of ours, which holds the next changes of the round, and
-// goes on to the one above.
-func (w *Walk) step(f FoundVersion, now time.Duration) {
+// step takes a version of ours, which holds the next changes of the round, and goes
+// on to the one above. A version that was just put is the end of the log; of one
+// that was read nobody knows: the versions above it may be there, or cleaned.
+func (w *Walk) step(f FoundVersion, ended, now time.Duration) {
 	w.found = append(w.found, f)
-	w.last, w.seen = f.Identity, w.issued
+	w.last, w.seen, w.ended = f.Identity, w.issued, ended
 	w.marker = w.rest[len(f.Txns)-1].Number
 	w.rest = w.rest[len(f.Txns):]
 	w.advance(now)
@@ -187,14 +202,20 @@ func txnsOf(tds []TxnDigest) []TxnID {
 	return out
 }
 
-// absent: the version that was read is not there. Fresh sight of N-1 makes it
-// free; otherwise a listing has to say so.
+// absent: the version that was read is not there. It is free if the log was seen to
+// end below it; otherwise a listing has to say so. If a listing showed a version
+// above it, it was cleaned.
 func (w *Walk) absent(now time.Duration) {
-	if w.fresh(now) {
+	switch {
+	case w.above > w.at():
+		w.above = NoVersion
+		w.effect = ReadCleaned{}
+	case w.fresh(w.ended, now):
 		w.free()
-		return
+	default:
+		w.above = NoVersion
+		w.effect = ListFrom{w.at() - 1}
 	}
-	w.effect = ListFrom{w.at() - 1}
 }
 
 // putResult: what exists is read; an unknown put is read too, and absent means
@@ -207,7 +228,7 @@ func (w *Walk) putResult(r PutResult, now time.Duration) {
 		for i, c := range put.Changes {
 			txns[i] = c.Txn
 		}
-		w.step(FoundVersion{Version: put.Version, Identity: r.Identity, Txns: txns}, now)
+		w.step(FoundVersion{Version: put.Version, Identity: r.Identity, Txns: txns}, w.issued, now)
 	case ok && r.Exists && w.in.weak.has(weakNextFree):
 		w.in.Recorded++
 		w.effect = w.put()
@@ -235,11 +256,10 @@ func (w *Walk) cleaned(c Cleaned) {
 	case c.Marker < w.in.Marker:
 		w.effect = w.replaced(fmt.Sprintf("the checkpoint has marker %d, recorded was %d", c.Marker, w.in.Marker))
 	case slices.Contains(c.Commits, n):
-		w.seen = w.issued
+		w.seen, w.above = w.issued, highest
 		w.effect = ReadVersion{n}
 	case c.Checkpoint == n-1 && highest < n:
-		w.seen = w.issued
-		w.free()
+		w.end()
 	case c.Checkpoint >= n:
 		w.effect = AppendRecord{
 			Record: &Range{Table: w.in.Table, From: w.in.Recorded + 1, To: c.Checkpoint, Identity: c.Identity,

@@ -19,17 +19,19 @@ type WalkInput struct {
 	GiveUp map[TxnID]bool
 	// LookUp: put nothing; end where the log ends.
 	LookUp bool
-	// Seen is when this process last put, listed or read the recorded version, on
-	// its boot-time clock; NoSight if it never did.
-	Seen time.Duration
-	weak weakness
+	// Ended is when this process last saw the log end with the recorded version, on
+	// its boot-time clock: it put that version, or listed the log and found nothing
+	// above it (Walk.Sight). Having read the version is not enough, since those above
+	// it may be cleaned. NoSight if it never did.
+	Ended time.Duration
+	weak  weakness
 }
 
 // WalkInput of a table and its open round, if there is one.
-func (s *State) WalkInput(id TableID, seen time.Duration) WalkInput {
+func (s *State) WalkInput(id TableID, ended time.Duration) WalkInput {
 	t := s.tables[id]
 	in := WalkInput{Catalog: s.catalog, Incarnation: s.incarnation, Table: id, MetaDataID: t.MetaDataID,
-		Recorded: t.Recorded, Identity: t.Identity, Marker: t.Marker, OneTxnPerVersion: t.OneTxnPerVersion, Seen: seen, weak: s.weak}
+		Recorded: t.Recorded, Identity: t.Identity, Marker: t.Marker, OneTxnPerVersion: t.OneTxnPerVersion, Ended: ended, weak: s.weak}
 	if s.weak.has(weakSettledMarker) {
 		in.Marker = t.settled()
 	}
