@@ -2,16 +2,12 @@ package coordinator
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"slices"
-	"sync"
 	"time"
 	"unicode/utf8"
 
 	"github.com/google/uuid"
 
-	"github.com/txcoord/txcoord/lock"
 	"github.com/txcoord/txcoord/twophase"
 )
 
@@ -26,7 +22,7 @@ func (c *Catalog) Begin(ctx context.Context, r BeginRequest) (Begun, error) {
 	if err != nil {
 		return Begun{}, err
 	}
-	c.openTxns.add(ref, r.Client)
+	ref = c.openTxns.add(ref, r.Client)
 	return c.begun(ref), nil
 }
 
@@ -104,232 +100,10 @@ func (c *Catalog) extend(ctx context.Context, r BeginRequest) (Begun, error) {
 	if ttl < 0 || ttl > c.cfg.Limits.MaxTTL {
 		return Begun{}, limitError("transaction_ttl", ttl.Milliseconds(), c.cfg.Limits.MaxTTL.Milliseconds())
 	}
-	if o, ok := c.decidedOutcome(ref.id); ok && o.Aborted != nil {
-		return Begun{}, abortedError(o)
+	if err := c.stillOpen(ref); err != nil {
+		return Begun{}, err
 	}
 	ref.deadline = c.cfg.Now().Add(ttl)
 	c.openTxns.add(ref, r.Client)
 	return c.begun(ref), nil
-}
-
-// openTxns are the transactions that this process saw begin and not end. Advisory:
-// for lists, and for expiry (R16). Kept in the store too, in the background, so
-// that a restart still knows whom to expire.
-type openTxns struct {
-	c  *Catalog
-	mu sync.Mutex
-	m  map[twophase.TxnID]*openTxn
-	// dirty are ids whose advisory record has to be written or removed.
-	dirty map[twophase.TxnID]bool
-	ready chan struct{}
-}
-
-// openTxn is one of them; expires is on the boot clock, counted from when this
-// process first saw the transaction.
-type openTxn struct {
-	ref     txnRef
-	client  string
-	begun   time.Time
-	expires time.Duration
-	tables  map[twophase.TableID]*StagedTable
-	pieces  []payloadID
-}
-
-// openRecord is the advisory record.
-type openRecord struct {
-	Txn      string    `json:"txn"`
-	Key      string    `json:"key,omitempty"`
-	Attempt  uint32    `json:"attempt,omitempty"`
-	Position uint64    `json:"position"`
-	Client   string    `json:"client,omitempty"`
-	Begun    time.Time `json:"begun"`
-	Deadline time.Time `json:"deadline"`
-	Tables   []string  `json:"tables,omitempty"`
-	Bytes    []int64   `json:"bytes,omitempty"`
-}
-
-func newOpenTxns(c *Catalog) *openTxns {
-	return &openTxns{c: c, m: map[twophase.TxnID]*openTxn{}, dirty: map[twophase.TxnID]bool{}, ready: make(chan struct{}, 1)}
-}
-
-func (o *openTxns) add(ref txnRef, client string) {
-	if _, decided := o.c.decidedOutcome(ref.id); decided {
-		return
-	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	t := o.m[ref.id]
-	if t == nil {
-		t = &openTxn{ref: ref, client: client, begun: o.c.cfg.Now(), tables: map[twophase.TableID]*StagedTable{}}
-		o.m[ref.id] = t
-	}
-	if left := ref.deadline.Sub(o.c.cfg.Now()); o.c.cfg.Boot()+left > t.expires {
-		t.expires, t.ref.deadline = o.c.cfg.Boot()+left, ref.deadline
-	}
-	o.markLocked(ref.id)
-}
-
-// staged notes a piece of an open transaction.
-func (o *openTxns) staged(ref txnRef, client string, id payloadID, name string, bytes int64) {
-	o.add(ref, client)
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	t := o.m[ref.id]
-	if t == nil || slices.Contains(t.pieces, id) {
-		return
-	}
-	t.pieces = append(t.pieces, id)
-	st := t.tables[id.Table]
-	if st == nil {
-		st = &StagedTable{Table: id.Table, Name: name}
-		t.tables[id.Table] = st
-	}
-	st.Bytes += bytes
-	st.Parts++
-	o.markLocked(ref.id)
-}
-
-// done takes decided transactions out. It returns the pieces that were staged for
-// them here.
-func (o *openTxns) done(ids []twophase.TxnID) []payloadID {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	var pieces []payloadID
-	for _, id := range ids {
-		if t, ok := o.m[id]; ok {
-			pieces = append(pieces, t.pieces...)
-			delete(o.m, id)
-			o.markLocked(id)
-		}
-	}
-	return pieces
-}
-
-func (o *openTxns) markLocked(id twophase.TxnID) {
-	o.dirty[id] = true
-	select {
-	case o.ready <- struct{}{}:
-	default:
-	}
-}
-
-// overdue are the transactions whose deadline has passed here.
-func (o *openTxns) overdue() []txnRef {
-	now := o.c.cfg.Boot()
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	var out []txnRef
-	for _, t := range o.m {
-		if t.expires < now {
-			out = append(out, t.ref)
-		}
-	}
-	return out
-}
-
-func (o *openTxns) deadline(id twophase.TxnID) (time.Time, bool) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	t, ok := o.m[id]
-	if !ok {
-		return time.Time{}, false
-	}
-	return t.ref.deadline, true
-}
-
-func (o *openTxns) list() []OpenTxn {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	out := make([]OpenTxn, 0, len(o.m))
-	for _, t := range o.m {
-		row := OpenTxn{Txn: t.ref.id, Key: t.ref.key, Attempt: t.ref.attempt, Client: t.client, Begun: t.begun, Deadline: t.ref.deadline}
-		for _, st := range t.tables {
-			row.Tables = append(row.Tables, *st)
-		}
-		slices.SortFunc(row.Tables, func(a, b StagedTable) int { return compare(a.Name, b.Name) })
-		out = append(out, row)
-	}
-	slices.SortFunc(out, func(a, b OpenTxn) int {
-		if d := a.Begun.Compare(b.Begun); d != 0 {
-			return d
-		}
-		return compare(a.Txn.String(), b.Txn.String())
-	})
-	return out
-}
-
-func openKey(id twophase.TxnID) string { return "open/" + id.String() }
-
-// run writes advisory records, in the background and many at a time.
-func (o *openTxns) run(ctx context.Context) {
-	for {
-		select {
-		case <-o.ready:
-		case <-ctx.Done():
-			return
-		}
-		o.mu.Lock()
-		dirty := o.dirty
-		o.dirty = map[twophase.TxnID]bool{}
-		o.mu.Unlock()
-		ids := make([]twophase.TxnID, 0, len(dirty))
-		for id := range dirty {
-			ids = append(ids, id)
-		}
-		if err := parallel(ids, 64, func(id twophase.TxnID) error { return o.save(ctx, id) }); err != nil && ctx.Err() == nil {
-			o.c.log.Warn("write the list of open transactions", "error", err)
-		}
-	}
-}
-
-func (o *openTxns) save(ctx context.Context, id twophase.TxnID) error {
-	o.mu.Lock()
-	t, ok := o.m[id]
-	var b []byte
-	if ok {
-		rec := openRecord{Txn: id.String(), Key: t.ref.key, Attempt: t.ref.attempt, Position: uint64(t.ref.begun), Client: t.client,
-			Begun: t.begun, Deadline: t.ref.deadline}
-		for _, st := range t.tables {
-			rec.Tables, rec.Bytes = append(rec.Tables, string(st.Table)), append(rec.Bytes, st.Bytes)
-		}
-		b, _ = json.Marshal(rec)
-	}
-	o.mu.Unlock()
-	if !ok {
-		return o.c.cfg.Store.Delete(ctx, openKey(id))
-	}
-	_, err := o.c.cfg.Store.Put(ctx, openKey(id), b, lock.Always())
-	return err
-}
-
-// load reads the advisory records after a restart. A deadline counts anew from here
-// as far as it had not passed (R16).
-func (o *openTxns) load(ctx context.Context) error {
-	after := ""
-	for {
-		items, err := o.c.cfg.Store.Scan(ctx, "open/", after, 0)
-		if err != nil {
-			return fmt.Errorf("read the list of open transactions: %w", err)
-		}
-		if len(items) == 0 {
-			return nil
-		}
-		for _, it := range items {
-			after = it.Key
-			var rec openRecord
-			if json.Unmarshal(it.Value, &rec) != nil {
-				continue // advisory
-			}
-			id, err := twophase.ParseTxnID(rec.Txn)
-			if err != nil {
-				continue
-			}
-			o.add(txnRef{id: id, key: rec.Key, attempt: rec.Attempt, begun: twophase.Position(rec.Position), deadline: rec.Deadline}, rec.Client)
-			if _, decided := o.c.decidedOutcome(id); decided {
-				o.mu.Lock()
-				o.markLocked(id)
-				o.mu.Unlock()
-			}
-		}
-	}
 }

@@ -33,6 +33,7 @@ type Catalog struct {
 	manifests   *manifests
 	checkpoints *checkpoints
 	sweeper     *sweeper
+	memory      *memory
 
 	// life ends when the catalog is closed; everything in the background hangs on it.
 	life  context.Context
@@ -87,10 +88,12 @@ func (c *Catalog) build(ctx context.Context) error {
 	c.manifests = newManifests(c)
 	c.checkpoints = newCheckpoints(c)
 	c.sweeper = newSweeper(c)
+	c.memory = newMemory(state)
 	c.ledger.onFold = c.onFold
 	if err := c.catchUp(ctx); err != nil {
 		return err
 	}
+	c.sweeper.begin()
 	if err := c.manifests.start(ctx); err != nil {
 		return err
 	}
@@ -98,7 +101,7 @@ func (c *Catalog) build(ctx context.Context) error {
 		return err
 	}
 	for _, run := range []func(context.Context){
-		c.seq.run, c.publisher.run, c.manifests.run, c.openTxns.run, c.checkpoints.run, c.sweeper.run, c.expire, c.poll,
+		c.seq.run, c.publisher.run, c.manifests.run, c.openTxns.run, c.checkpoints.run, c.sweeper.run, c.expire, c.poll, c.forget,
 	} {
 		c.spawn(run)
 	}
@@ -216,12 +219,16 @@ func (c *Catalog) onFold(before *foldMarks, e *twophase.Entry) {
 			decided = append(decided, r.Txn)
 		case *twophase.Aborted:
 			decided = append(decided, r.Txn)
+		case *twophase.FloorRaised:
+			floor, _ := c.ledger.state.Floor()
+			c.memory.below(floor)
 		}
 	}
 	if len(decided) > 0 {
 		pieces := c.openTxns.done(decided)
 		c.sweeper.aborted(c.ledger.state, decided, pieces)
 	}
+	c.memory.add(e, len(decided))
 	c.sweeper.published(c.ledger.state)
 	c.publisher.look()
 	c.manifests.look()

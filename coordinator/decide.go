@@ -242,3 +242,31 @@ func (c *Catalog) upTo(ctx context.Context, p twophase.Position) error {
 	}
 	return nil
 }
+
+// verifyFiles looks for each added file before the decision.
+func (c *Catalog) verifyFiles(ctx context.Context, parts []*part) error {
+	type file struct {
+		row  TableInfo
+		path string
+	}
+	var files []file
+	for _, p := range parts {
+		for _, a := range p.actions.Adds {
+			files = append(files, file{p.row, a.Path})
+		}
+	}
+	return parallel(files, 32, func(f file) error {
+		store, key, err := c.cfg.Objects.Open(tables.FileURI(f.row.URI, f.path))
+		if err == nil {
+			_, err = store.Stat(ctx, key)
+		}
+		if err == nil {
+			return nil
+		}
+		if errors.Is(err, objstore.ErrNotFound) {
+			return &Error{Reason: PartUnreadable, Message: fmt.Sprintf("table %s: added file %s does not exist", f.row.Name, f.path),
+				Table: &TableDetail{Table: f.row.Name, TableID: f.row.ID, URI: f.row.URI, Version: twophase.NoVersion, File: f.path}}
+		}
+		return c.objectsError(f.row.URI, err)
+	})
+}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"sync/atomic"
+	"time"
 
 	"github.com/txcoord/txcoord/tables/objstore"
 	"github.com/txcoord/txcoord/twophase"
@@ -121,7 +122,7 @@ func (o *ownObjects) get(ctx context.Context, name string) ([]byte, error) {
 // putOnce writes an object whose name says its content, or whose content is a
 // pure function of its name: an existing one is the same.
 func (o *ownObjects) putOnce(ctx context.Context, name string, b []byte) error {
-	for {
+	for wait := 5 * time.Millisecond; ; wait = min(2*wait, time.Second) {
 		err := o.store.PutIfAbsent(ctx, o.key(name), b)
 		switch {
 		case err == nil, errors.Is(err, objstore.ErrExists):
@@ -132,7 +133,7 @@ func (o *ownObjects) putOnce(ctx context.Context, name string, b []byte) error {
 		if _, err := o.store.Stat(ctx, o.key(name)); err == nil {
 			return nil
 		}
-		if ctx.Err() != nil {
+		if pause(ctx, wait); ctx.Err() != nil {
 			return ctx.Err()
 		}
 	}

@@ -22,6 +22,12 @@ func (c *Catalog) decidedOutcome(id twophase.TxnID) (out Outcome, ok bool) {
 	return out, ok
 }
 
+// decided reports whether the fold says anything of a transaction.
+func (c *Catalog) decided(id twophase.TxnID) (ok bool) {
+	c.ledger.read(func(s *twophase.State) { ok = s.Outcome(id) != nil })
+	return ok
+}
+
 func (c *Catalog) outcomeOf(s *twophase.State, id twophase.TxnID, o *twophase.Outcome) Outcome {
 	out := Outcome{Txn: id, DecidedAt: o.Time.Std(), Position: o.Position}
 	if a := o.Abort; a != nil {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/txcoord/txcoord/lock"
 	"github.com/txcoord/txcoord/tables"
@@ -40,7 +41,19 @@ type payload struct {
 	actions []byte
 	// parsed is set where this process parsed the piece already.
 	parsed *tables.Actions
+	place  place
+	// durable: it was written, or read, by this process.
+	durable bool
 }
+
+// place says where a payload is durable, or will be.
+type place uint8
+
+const (
+	placeUnknown place = iota
+	inStore
+	inObject
+)
 
 // payloadHead stands in front of the lines, as one line of JSON.
 type payloadHead struct {
@@ -104,23 +117,52 @@ func (ps *payloads) prepare(ctx context.Context, id payloadID, p *payload) (*loc
 	if err != nil {
 		return nil, err
 	}
+	if p.place = inStore; len(b) > ps.inline {
+		p.place = inObject
+	}
 	ps.keep(id, p)
-	if len(b) <= ps.inline {
+	if p.place == inStore {
 		return &lock.Write{Key: id.key(), Value: b}, nil
 	}
 	return nil, ps.own.putOnce(ctx, id.object(), b)
 }
 
-// stage makes a payload durable. Repeating it writes the same bytes.
+// stage makes a payload durable. The same bytes again write nothing.
 func (ps *payloads) stage(ctx context.Context, id payloadID, p *payload) error {
-	w, err := ps.prepare(ctx, id, p)
-	if err != nil || w == nil {
-		return err
+	if ps.isDurable(id) {
+		return nil
 	}
-	for {
-		_, err := ps.store.Put(ctx, w.Key, w.Value, lock.Always())
-		if !errors.Is(err, lock.ErrUnknown) || ctx.Err() != nil {
+	w, err := ps.prepare(ctx, id, p)
+	if err == nil && w != nil {
+		err = ps.putOnce(ctx, w)
+	}
+	if err == nil {
+		ps.mu.Lock()
+		p.durable = true
+		ps.mu.Unlock()
+	}
+	return err
+}
+
+func (ps *payloads) isDurable(id payloadID) bool {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	p, ok := ps.m[id]
+	return ok && p.durable
+}
+
+// putOnce writes what a key names by its digest: an existing value is the same.
+func (ps *payloads) putOnce(ctx context.Context, w *lock.Write) error {
+	for wait := 5 * time.Millisecond; ; wait = min(2*wait, time.Second) {
+		_, err := ps.store.Put(ctx, w.Key, w.Value, lock.IfAbsent())
+		switch {
+		case errors.Is(err, lock.ErrConflict):
+			return nil
+		case !errors.Is(err, lock.ErrUnknown):
 			return err
+		}
+		if pause(ctx, wait); ctx.Err() != nil {
+			return ctx.Err()
 		}
 	}
 }
@@ -130,21 +172,31 @@ func (ps *payloads) stage(ctx context.Context, id payloadID, p *payload) error {
 func (ps *payloads) keep(id payloadID, p *payload) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
-	if _, ok := ps.m[id]; ok {
+	if old, ok := ps.m[id]; ok && (old.durable || !p.durable) {
 		return
 	}
+	ps.dropLocked(id)
 	ps.m[id] = p
 	ps.order = append(ps.order, id)
-	ps.bytes += int64(len(p.actions))
+	ps.bytes += p.cost()
 	for ps.bytes > ps.room && len(ps.order) > 1 {
 		ps.dropLocked(ps.order[0])
 		ps.order = ps.order[1:]
 	}
 }
 
+// cost is what a payload holds of memory; parsed actions are about twice their lines.
+func (p *payload) cost() int64 {
+	n := int64(len(p.actions)) + 512
+	if p.parsed != nil {
+		n += 2 * int64(len(p.actions))
+	}
+	return n
+}
+
 func (ps *payloads) dropLocked(id payloadID) {
 	if p, ok := ps.m[id]; ok {
-		ps.bytes -= int64(len(p.actions))
+		ps.bytes -= p.cost()
 		delete(ps.m, id)
 	}
 }
@@ -179,7 +231,7 @@ func (ps *payloads) get(ctx context.Context, id payloadID) (*payload, error) {
 	if ok {
 		return p, nil
 	}
-	b, err := ps.read(ctx, id)
+	b, place, err := ps.read(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -189,29 +241,46 @@ func (ps *payloads) get(ctx context.Context, id payloadID) (*payload, error) {
 	if got := p.digest(); got != id.Digest {
 		return nil, fmt.Errorf("staged part %s has changed: its digest is %s", id.Digest, got)
 	}
+	p.place, p.durable = place, true
 	ps.keep(id, p)
 	return p, nil
 }
 
-func (ps *payloads) read(ctx context.Context, id payloadID) ([]byte, error) {
+func (ps *payloads) read(ctx context.Context, id payloadID) ([]byte, place, error) {
 	item, err := ps.store.Get(ctx, id.key())
 	if err == nil {
-		return item.Value, nil
+		return item.Value, inStore, nil
 	}
 	if !errors.Is(err, lock.ErrNotFound) {
-		return nil, err
+		return nil, placeUnknown, err
 	}
 	b, err := ps.own.get(ctx, id.object())
 	if errors.Is(err, objstore.ErrNotFound) {
-		return nil, errNoPayload
+		return nil, placeUnknown, errNoPayload
 	}
-	return b, err
+	return b, inObject, err
 }
 
-// remove deletes payloads for good. Only ever called on the fold's word (R20).
+// remove deletes payloads for good, where they are. Only ever called on the fold's
+// word (R20).
 func (ps *payloads) remove(ctx context.Context, ids []payloadID) error {
+	places := make([]place, len(ids))
+	ps.mu.Lock()
+	for i, id := range ids {
+		if p, ok := ps.m[id]; ok {
+			places[i] = p.place
+		}
+	}
+	ps.mu.Unlock()
 	ps.forget(ids)
-	return parallel(ids, 64, func(id payloadID) error {
-		return errors.Join(ps.store.Delete(ctx, id.key()), ps.own.store.Delete(ctx, ps.own.key(id.object())))
+	return parallelIndex(len(ids), 64, func(i int) error {
+		var err error
+		if places[i] != inObject {
+			err = ps.store.Delete(ctx, ids[i].key())
+		}
+		if places[i] != inStore {
+			err = errors.Join(err, ps.own.store.Delete(ctx, ps.own.key(ids[i].object())))
+		}
+		return err
 	})
 }

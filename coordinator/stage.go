@@ -32,25 +32,40 @@ func (c *Catalog) Stage(ctx context.Context, r StageRequest) (Staged, error) {
 		return Staged{}, err
 	}
 	id := payloadID{Begun: ref.begun, Txn: ref.id, Table: row.ID, Digest: p.digest()}
+	out := Staged{Digest: id.Digest, Table: row.ID, MetaDataID: profile.MetaData.ID, Bytes: int64(len(r.Actions)), Lines: p.parsed.Lines}
+	if o, ok := c.decidedOutcome(ref.id); ok && o.Committed != nil {
+		return out, c.partOf(o, id)
+	}
 	if err := c.payloads.stage(ctx, id, p); err != nil {
 		return Staged{}, c.storeError(fmt.Errorf("stage a part of %s: %w", row.Name, err))
 	}
 	c.openTxns.staged(ref, r.Client, id, row.Name, int64(len(r.Actions)))
-	return Staged{
-		Digest: id.Digest, Table: row.ID, MetaDataID: profile.MetaData.ID,
-		Bytes: int64(len(r.Actions)), Lines: p.parsed.Lines, Hint: c.hint(row, p, profile),
-	}, nil
+	if err := c.stillOpen(ref); err != nil { // decided while the piece was on its way
+		c.sweeper.late(id)
+		return Staged{}, err
+	}
+	out.Hint = c.hint(row, p, profile)
+	return out, nil
 }
 
-// stillOpen refuses what is decided or forgotten before anything is stored.
+// partOf: a piece that is staged again after the commit is an answer that was lost,
+// if the commit names it. Nothing is written.
+func (c *Catalog) partOf(o Outcome, id payloadID) (err error) {
+	c.ledger.read(func(s *twophase.State) {
+		if out := s.Outcome(o.Txn); out == nil || out.Commit == nil || !names(out, id) {
+			err = otherDigests(o)
+		}
+	})
+	return err
+}
+
+// stillOpen refuses what is aborted or forgotten before anything is stored.
 func (c *Catalog) stillOpen(ref txnRef) error {
-	var floor twophase.Position
-	c.ledger.read(func(s *twophase.State) { floor, _ = s.Floor() })
 	o, ok := c.decidedOutcome(ref.id)
 	switch {
 	case ok && o.Aborted != nil:
 		return abortedError(o)
-	case !ok && ref.begun < floor:
+	case !ok && ref.begun < c.floor():
 		return &Error{Reason: OutcomeExpired, Message: "the transaction is older than what the catalog remembers; begin again"}
 	}
 	return nil

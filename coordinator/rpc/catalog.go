@@ -18,6 +18,8 @@ type Catalog interface {
 	Snapshots
 }
 
+var _ Catalog = (*coordinator.Catalog)(nil)
+
 // Replica says where this replica's fold stands.
 type Replica interface {
 	// AtLeast waits a little for the fold to contain a snapshot, then refuses with

@@ -10,11 +10,11 @@ import (
 	"github.com/txcoord/txcoord/twophase"
 )
 
-// What a read declaration may hold (common.proto).
+// What a read declaration may hold (common.proto). The number of files is the
+// catalog's to limit.
 const (
-	maxReadFiles = 100_000
-	maxMatches   = 10_000
-	maxApps      = 10_000
+	maxMatches = 10_000
+	maxApps    = 10_000
 )
 
 func readFromProto(field string, r *pb.ReadDeclaration) (tables.ReadDeclaration, error) {
@@ -142,9 +142,6 @@ func filesFromProto(field string, f *pb.FileSet, out *tables.ReadDeclaration) er
 	}
 	if len(f.GetPaths()) == 0 {
 		return refuse(field+".paths", "", "list at least one path, or leave the read set out if nothing was read")
-	}
-	if n := len(f.GetPaths()); n > maxReadFiles {
-		return tooMany("read_files", n, maxReadFiles)
 	}
 	for i, p := range f.GetPaths() {
 		if err := required(fmt.Sprintf("%s.paths[%d]", field, i), p); err != nil {

@@ -67,7 +67,6 @@ func TestRequestsThatAreRefused(t *testing.T) {
 		"read: whole is false":      {readOf(client.AtVersion(1, &pb.ReadSet{What: &pb.ReadSet_WholeTable{}})), "read.read_set.whole_table"},
 		"read: no files":            {readOf(client.AtVersion(1, client.Files())), "read.read_set.files.paths"},
 		"read: empty path":          {readOf(client.AtVersion(1, client.Files("a", ""))), "read.read_set.files.paths[1]"},
-		"read: too many files":      {readOf(client.AtVersion(1, client.Files(make([]string, 100_001)...))), "read_files"},
 		"read: no match":            {readOf(client.AtVersion(1, client.Partitions())), "read.read_set.partitions.any_of"},
 		"read: too many matches":    {readOf(client.AtVersion(1, client.Partitions(make([]client.Partition, 10_001)...))), "read_matches"},
 		"read: no condition":        {readOf(client.AtVersion(1, client.Partitions(client.Partition{}))), "read.read_set.partitions.any_of[0].all_of"},

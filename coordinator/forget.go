@@ -1,0 +1,118 @@
+package coordinator
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/txcoord/txcoord/twophase"
+)
+
+// memory counts the outcomes that the fold remembers, by the entry that decided
+// them, oldest first: what the floor of R6 is chosen from. Guarded by the ledger's lock.
+type memory struct {
+	entries []decidedAt
+	total   int
+}
+
+type decidedAt struct {
+	position twophase.Position
+	time     twophase.Time
+	txns     int
+}
+
+// newMemory counts what a fold remembers.
+func newMemory(s *twophase.State) *memory {
+	at := map[twophase.Position]*decidedAt{}
+	for _, o := range s.Outcomes {
+		if at[o.Position] == nil {
+			at[o.Position] = &decidedAt{position: o.Position, time: o.Time}
+		}
+		at[o.Position].txns++
+	}
+	m := &memory{}
+	for _, d := range at {
+		m.entries = append(m.entries, *d)
+		m.total += d.txns
+	}
+	slices.SortFunc(m.entries, func(a, b decidedAt) int { return compare(a.position, b.position) })
+	return m
+}
+
+// add counts an entry that was folded.
+func (m *memory) add(e *twophase.Entry, txns int) {
+	if txns > 0 {
+		m.entries = append(m.entries, decidedAt{e.Position, e.Time, txns})
+		m.total += txns
+	}
+}
+
+// below lets go of what a floor has taken out of the fold.
+func (m *memory) below(floor twophase.Position) {
+	n := 0
+	for n < len(m.entries) && m.entries[n].position < floor {
+		m.total -= m.entries[n].txns
+		n++
+	}
+	m.entries = m.entries[n:]
+}
+
+// floor is the lowest one that leaves nothing which may be forgotten: older than a
+// time, or more than a number of outcomes.
+func (m *memory) floor(oldest twophase.Time, keep int) (floor twophase.Position) {
+	excess := m.total - keep
+	for _, d := range m.entries {
+		if d.time >= oldest && excess <= 0 {
+			break
+		}
+		floor = d.position + 1
+		excess -= d.txns
+	}
+	return floor
+}
+
+// forget raises the floor now and then (R6).
+func (c *Catalog) forget(ctx context.Context) {
+	every(ctx, min(c.cfg.Limits.PollInterval, 5*time.Second), func(ctx context.Context) {
+		floor := c.wantedFloor()
+		if floor == 0 {
+			return
+		}
+		if err := c.adminRecord(ctx, &twophase.FloorRaised{Floor: floor}); err != nil && ctx.Err() == nil {
+			c.log.Warn("forget old outcomes", "error", err)
+		}
+	})
+}
+
+// floorStep is how far the floor moves at least: each move is a record.
+const floorStep = 256
+
+// wantedFloor is the position that the floor may be raised to; 0 for none worth a
+// record. It stays below snapshots without a manifest and below open rounds, and,
+// up to twice the number of outcomes that are kept, below transactions that are open
+// here: their commit would be refused as expired.
+func (c *Catalog) wantedFloor() (floor twophase.Position) {
+	written := c.manifests.written()
+	oldest := twophase.TimeOf(c.cfg.Now().Add(-c.cfg.Limits.OutcomeRetention))
+	open, anyOpen := c.openTxns.oldest()
+	c.ledger.read(func(s *twophase.State) {
+		keep := c.cfg.Limits.OutcomeCount
+		floor = c.memory.floor(oldest, keep)
+		if anyOpen && floor > open {
+			floor = max(open, c.memory.floor(0, 2*keep))
+		}
+		floor = min(floor, s.MayForget(written))
+		for _, r := range s.Rounds() {
+			floor = min(floor, r.ID.Opened)
+		}
+		if now, _ := s.Floor(); floor < now+floorStep {
+			floor = 0
+		}
+	})
+	return floor
+}
+
+func (c *Catalog) floor() (p twophase.Position) {
+	c.ledger.read(func(s *twophase.State) { p, _ = s.Floor() })
+	return p
+}

@@ -1,0 +1,270 @@
+package coordinator
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/txcoord/txcoord/lock"
+	"github.com/txcoord/txcoord/twophase"
+)
+
+// openTxns are the transactions that this process saw begin and not end. Advisory:
+// for lists, and for expiry (R16). Kept in the store too, in the background, so
+// that a restart still knows whom to expire.
+type openTxns struct {
+	c  *Catalog
+	mu sync.Mutex
+	m  map[twophase.TxnID]*openTxn
+	// dirty are ids whose advisory record has to be written or removed.
+	dirty map[twophase.TxnID]bool
+	ready chan struct{}
+}
+
+// openTxn is one of them; expires is on the boot clock, counted from when this
+// process first saw the transaction.
+type openTxn struct {
+	ref     txnRef
+	client  string
+	begun   time.Time
+	expires time.Duration
+	tables  map[twophase.TableID]*StagedTable
+	pieces  []payloadID
+}
+
+// openRecord is the advisory record.
+type openRecord struct {
+	Txn      string    `json:"txn"`
+	Key      string    `json:"key,omitempty"`
+	Attempt  uint32    `json:"attempt,omitempty"`
+	Position uint64    `json:"position"`
+	Client   string    `json:"client,omitempty"`
+	Begun    time.Time `json:"begun"`
+	Deadline time.Time `json:"deadline"`
+	Tables   []string  `json:"tables,omitempty"`
+	Bytes    []int64   `json:"bytes,omitempty"`
+}
+
+func newOpenTxns(c *Catalog) *openTxns {
+	return &openTxns{c: c, m: map[twophase.TxnID]*openTxn{}, dirty: map[twophase.TxnID]bool{}, ready: make(chan struct{}, 1)}
+}
+
+// add notes an open transaction, or a later deadline of one. It returns the reference
+// to go on with: a transaction that is open here keeps the position of its first
+// Begin, so that what was staged under it is found.
+func (o *openTxns) add(ref txnRef, client string) txnRef {
+	if o.c.decided(ref.id) {
+		return ref
+	}
+	ref = o.insert(ref, client)
+	if o.c.decided(ref.id) { // meanwhile, so nobody else takes it out
+		o.done([]twophase.TxnID{ref.id})
+	}
+	return ref
+}
+
+func (o *openTxns) insert(ref txnRef, client string) txnRef {
+	floor := o.c.floor()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	t := o.m[ref.id]
+	if t == nil || t.ref.begun < floor {
+		t = &openTxn{ref: ref, client: client, begun: o.c.cfg.Now(), tables: map[twophase.TableID]*StagedTable{}}
+		o.m[ref.id] = t
+	}
+	if left := ref.deadline.Sub(o.c.cfg.Now()); o.c.cfg.Boot()+left > t.expires {
+		t.expires, t.ref.deadline = o.c.cfg.Boot()+left, ref.deadline
+	}
+	o.markLocked(ref.id)
+	ref.begun = t.ref.begun
+	return ref
+}
+
+// staged notes a piece of an open transaction.
+func (o *openTxns) staged(ref txnRef, client string, id payloadID, name string, bytes int64) {
+	o.add(ref, client)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	t := o.m[ref.id]
+	if t == nil || slices.Contains(t.pieces, id) {
+		return
+	}
+	t.pieces = append(t.pieces, id)
+	st := t.tables[id.Table]
+	if st == nil {
+		st = &StagedTable{Table: id.Table, Name: name}
+		t.tables[id.Table] = st
+	}
+	st.Bytes += bytes
+	st.Parts++
+	o.markLocked(ref.id)
+}
+
+// done takes decided transactions out. It returns the pieces that were staged for
+// them here.
+func (o *openTxns) done(ids []twophase.TxnID) []payloadID {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	var pieces []payloadID
+	for _, id := range ids {
+		if t, ok := o.m[id]; ok {
+			pieces = append(pieces, t.pieces...)
+			delete(o.m, id)
+			o.markLocked(id)
+		}
+	}
+	return pieces
+}
+
+func (o *openTxns) markLocked(id twophase.TxnID) {
+	o.dirty[id] = true
+	select {
+	case o.ready <- struct{}{}:
+	default:
+	}
+}
+
+// overdue are the transactions whose deadline has passed here.
+func (o *openTxns) overdue() []txnRef {
+	now := o.c.cfg.Boot()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	var out []txnRef
+	for _, t := range o.m {
+		if t.expires < now {
+			out = append(out, t.ref)
+		}
+	}
+	return out
+}
+
+// oldest is the begin of the longest open transaction.
+func (o *openTxns) oldest() (p twophase.Position, ok bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, t := range o.m {
+		if !ok || t.ref.begun < p {
+			p, ok = t.ref.begun, true
+		}
+	}
+	return p, ok
+}
+
+func (o *openTxns) deadline(id twophase.TxnID) (time.Time, bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	t, ok := o.m[id]
+	if !ok {
+		return time.Time{}, false
+	}
+	return t.ref.deadline, true
+}
+
+func (o *openTxns) list() []OpenTxn {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	out := make([]OpenTxn, 0, len(o.m))
+	for _, t := range o.m {
+		row := OpenTxn{Txn: t.ref.id, Key: t.ref.key, Attempt: t.ref.attempt, Client: t.client, Begun: t.begun, Deadline: t.ref.deadline}
+		for _, st := range t.tables {
+			row.Tables = append(row.Tables, *st)
+		}
+		slices.SortFunc(row.Tables, func(a, b StagedTable) int { return compare(a.Name, b.Name) })
+		out = append(out, row)
+	}
+	slices.SortFunc(out, func(a, b OpenTxn) int {
+		if d := a.Begun.Compare(b.Begun); d != 0 {
+			return d
+		}
+		return compare(a.Txn.String(), b.Txn.String())
+	})
+	return out
+}
+
+func openKey(id twophase.TxnID) string { return "open/" + id.String() }
+
+// run writes advisory records, in the background and many at a time. What could not
+// be written is tried again.
+func (o *openTxns) run(ctx context.Context) {
+	for {
+		select {
+		case <-o.ready:
+		case <-ctx.Done():
+			return
+		}
+		o.mu.Lock()
+		dirty := o.dirty
+		o.dirty = map[twophase.TxnID]bool{}
+		o.mu.Unlock()
+		ids := slices.Collect(maps.Keys(dirty))
+		err := parallel(ids, 64, func(id twophase.TxnID) error {
+			err := o.save(ctx, id)
+			if err != nil {
+				o.mu.Lock()
+				o.markLocked(id)
+				o.mu.Unlock()
+			}
+			return err
+		})
+		if err != nil && ctx.Err() == nil {
+			o.c.log.Warn("write the list of open transactions", "error", err)
+			pause(ctx, time.Second)
+		}
+	}
+}
+
+func (o *openTxns) save(ctx context.Context, id twophase.TxnID) error {
+	o.mu.Lock()
+	t, ok := o.m[id]
+	var b []byte
+	if ok {
+		rec := openRecord{Txn: id.String(), Key: t.ref.key, Attempt: t.ref.attempt, Position: uint64(t.ref.begun), Client: t.client,
+			Begun: t.begun, Deadline: t.ref.deadline}
+		for _, st := range t.tables {
+			rec.Tables, rec.Bytes = append(rec.Tables, string(st.Table)), append(rec.Bytes, st.Bytes)
+		}
+		b, _ = json.Marshal(rec)
+	}
+	o.mu.Unlock()
+	if !ok {
+		return o.c.cfg.Store.Delete(ctx, openKey(id))
+	}
+	_, err := o.c.cfg.Store.Put(ctx, openKey(id), b, lock.Always())
+	return err
+}
+
+// load reads the advisory records after a restart. A deadline counts anew from here
+// as far as it had not passed (R16).
+func (o *openTxns) load(ctx context.Context) error {
+	after := ""
+	for {
+		items, err := o.c.cfg.Store.Scan(ctx, "open/", after, 0)
+		if err != nil {
+			return fmt.Errorf("read the list of open transactions: %w", err)
+		}
+		if len(items) == 0 {
+			return nil
+		}
+		for _, it := range items {
+			after = it.Key
+			var rec openRecord
+			if json.Unmarshal(it.Value, &rec) != nil {
+				continue // advisory
+			}
+			id, err := twophase.ParseTxnID(rec.Txn)
+			if err != nil {
+				continue
+			}
+			o.add(txnRef{id: id, key: rec.Key, attempt: rec.Attempt, begun: twophase.Position(rec.Position), deadline: rec.Deadline}, rec.Client)
+			if o.c.decided(id) {
+				o.mu.Lock()
+				o.markLocked(id)
+				o.mu.Unlock()
+			}
+		}
+	}
+}

@@ -1,0 +1,212 @@
+package coordinator
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/txcoord/txcoord/tables/objstore"
+	"github.com/txcoord/txcoord/twophase"
+)
+
+// sweeper deletes staged payloads, on the fold's word alone (R20): aborted, or
+// published in a closed round, or below the floor with nothing pending that names them.
+type sweeper struct {
+	c     *Catalog
+	mu    sync.Mutex
+	due   []payloadID
+	shown twophase.SnapshotVersion
+}
+
+func newSweeper(c *Catalog) *sweeper { return &sweeper{c: c} }
+
+// begin leaves what was published before this process to the listing.
+func (w *sweeper) begin() { w.shown = w.c.Shown() }
+
+// aborted notes the pieces of transactions that ended without effect, and pieces
+// that a committed one left out. The ledger's lock is held.
+func (w *sweeper) aborted(s *twophase.State, ids []twophase.TxnID, pieces []payloadID) {
+	named := map[payloadID]bool{}
+	for _, id := range ids {
+		if o := s.Outcome(id); o != nil && o.Commit != nil && len(pieces) > 0 {
+			for _, p := range piecesOf(id, o.Commit) {
+				named[p] = true
+			}
+		}
+	}
+	w.add(slices.DeleteFunc(pieces, func(p payloadID) bool { return named[p] }))
+}
+
+func names(o *twophase.Outcome, p payloadID) bool {
+	return o.Commit.Begun == p.Begun && slices.ContainsFunc(o.Commit.Parts, func(part twophase.Part) bool {
+		return part.Table == p.Table && slices.Contains(part.Digests, p.Digest)
+	})
+}
+
+// published notes the pieces of transactions that new snapshots show. The ledger's
+// lock is held.
+func (w *sweeper) published(s *twophase.State) {
+	snaps := s.Snapshots()
+	var due []payloadID
+	for i := len(snaps) - 1; i >= 0 && snaps[i].Version > w.shown; i-- {
+		for _, id := range snaps[i].Txns {
+			if o := s.Outcome(id); o != nil && o.Commit != nil {
+				due = append(due, piecesOf(id, o.Commit)...)
+			}
+		}
+	}
+	w.shown = s.Shown()
+	w.add(due)
+}
+
+func piecesOf(id twophase.TxnID, c *twophase.Committed) []payloadID {
+	var out []payloadID
+	for i := range c.Parts {
+		for _, d := range c.Parts[i].Digests {
+			out = append(out, payloadID{Begun: c.Begun, Txn: id, Table: c.Parts[i].Table, Digest: d})
+		}
+	}
+	return out
+}
+
+func (w *sweeper) add(ids []payloadID) {
+	if len(ids) == 0 {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.due = append(w.due, ids...)
+}
+
+// late notes a piece that was staged when its transaction was over. Others of its
+// kind, whose process died, are found by the listing (C2).
+func (w *sweeper) late(p payloadID) {
+	if w.mayGo(p) {
+		w.add([]payloadID{p})
+	}
+}
+
+// sweepEvery is how often due payloads are deleted; fullSweep how often all are listed.
+const (
+	sweepEvery = time.Second
+	fullSweep  = 10 * time.Minute
+)
+
+func (w *sweeper) run(ctx context.Context) {
+	w.listed(ctx)
+	last := w.c.cfg.Boot()
+	every(ctx, sweepEvery, func(ctx context.Context) {
+		w.mu.Lock()
+		due := w.due
+		w.due = nil
+		w.mu.Unlock()
+		w.remove(ctx, due)
+		if now := w.c.cfg.Boot(); now-last > fullSweep {
+			last = now
+			w.listed(ctx)
+		}
+	})
+}
+
+func (w *sweeper) remove(ctx context.Context, ids []payloadID) {
+	if len(ids) == 0 {
+		return
+	}
+	if err := w.c.payloads.remove(ctx, ids); err != nil && ctx.Err() == nil {
+		w.c.log.Warn("remove staged payloads", "error", err)
+	}
+}
+
+// listed goes through everything that is stored: what a dead process left, and what
+// a slow Stage wrote after its transaction had ended (C2).
+func (w *sweeper) listed(ctx context.Context) {
+	var due []payloadID
+	after := ""
+	for ctx.Err() == nil {
+		items, err := w.c.cfg.Store.Scan(ctx, "pay/", after, 0)
+		if err != nil || len(items) == 0 {
+			break
+		}
+		for _, it := range items {
+			after = it.Key
+			_, rest, _ := strings.Cut(strings.TrimPrefix(it.Key, "pay/"), "/") // behind the shard
+			if id, ok := parsePayload(rest); ok && w.mayGo(id) {
+				due = append(due, id)
+			}
+		}
+	}
+	w.remove(ctx, append(due, w.listedObjects(ctx)...))
+	w.facts(ctx)
+}
+
+func (w *sweeper) listedObjects(ctx context.Context) (due []payloadID) {
+	prefix := w.c.own.key("staged/")
+	for e, err := range w.c.own.store.List(ctx, objstore.ListOptions{Prefix: prefix}) {
+		if err != nil {
+			break
+		}
+		if id, ok := parsePayload(strings.TrimPrefix(e.Key, prefix)); ok && w.mayGo(id) {
+			due = append(due, id)
+		}
+	}
+	return due
+}
+
+// factsGrace is how long facts that no record names stay: their transaction may be
+// about to be decided.
+const factsGrace = time.Hour
+
+// facts removes objects with conflict facts that the fold does not name any more (R8).
+func (w *sweeper) facts(ctx context.Context) {
+	named := map[string]bool{}
+	w.c.ledger.read(func(s *twophase.State) {
+		for _, t := range s.Tables() {
+			for _, p := range t.Past {
+				named[p.FactsRef.Name] = true
+			}
+		}
+	})
+	prefix := w.c.own.key("facts/")
+	for e, err := range w.c.own.store.List(ctx, objstore.ListOptions{Prefix: prefix}) {
+		if err != nil {
+			return
+		}
+		if !named[strings.TrimPrefix(e.Key, prefix)] && w.c.cfg.Now().Sub(e.Modified) > factsGrace {
+			if err := w.c.own.store.Delete(ctx, e.Key); err != nil {
+				return
+			}
+		}
+	}
+}
+
+// mayGo is the fold's word on a payload.
+func (w *sweeper) mayGo(p payloadID) (ok bool) {
+	w.c.ledger.read(func(s *twophase.State) {
+		o := s.Outcome(p.Txn)
+		leftOut := o != nil && o.Commit != nil && !names(o, p)
+		ok = leftOut || s.MaySweep(p.Txn, p.Begun)
+	})
+	return ok
+}
+
+// parsePayload reads <begin>/<txn>/<table>/<digest>.
+func parsePayload(s string) (payloadID, bool) {
+	f := strings.Split(s, "/")
+	if len(f) != 4 {
+		return payloadID{}, false
+	}
+	var id payloadID
+	if _, err := fmt.Sscanf(f[0], "%d", &id.Begun); err != nil {
+		return payloadID{}, false
+	}
+	var err error
+	if id.Txn, err = twophase.ParseTxnID(f[1]); err != nil {
+		return payloadID{}, false
+	}
+	id.Table = twophase.TableID(f[2])
+	id.Digest, err = twophase.ParseHash(f[3])
+	return id, err == nil
+}
