@@ -34,6 +34,7 @@ type Catalog struct {
 	checkpoints *checkpoints
 	sweeper     *sweeper
 	memory      *memory
+	sets        tableSets
 
 	// life ends when the catalog is closed; everything in the background hangs on it.
 	life  context.Context

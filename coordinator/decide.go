@@ -216,7 +216,7 @@ func (c *Catalog) readParts(ctx context.Context, reads []ReadOnly) ([]twophase.R
 		if err != nil {
 			return nil, err
 		}
-		point, err := c.readPoint(row, r.Read)
+		point, err := c.readPoint(ctx, row, r.Read)
 		if err != nil {
 			return nil, err
 		}

@@ -52,7 +52,11 @@ func (c *Catalog) Stage(ctx context.Context, r StageRequest) (Staged, error) {
 // if the commit names it. Nothing is written.
 func (c *Catalog) partOf(o Outcome, id payloadID) (err error) {
 	c.ledger.read(func(s *twophase.State) {
-		if out := s.Outcome(o.Txn); out == nil || out.Commit == nil || !names(out, id) {
+		out := s.Outcome(o.Txn)
+		if out == nil || out.Commit == nil {
+			return
+		}
+		if id.Begun = out.Commit.Begun; !names(out, id) {
 			err = otherDigests(o)
 		}
 	})
@@ -231,7 +235,7 @@ func (c *Catalog) join(ctx context.Context, row TableInfo, digests []twophase.Di
 	if err := writableBy(profile); err != nil {
 		return nil, inputError(row.Name, err)
 	}
-	read, err := c.readPoint(row, head.Read)
+	read, err := c.readPoint(ctx, row, head.Read)
 	if err != nil {
 		return nil, err
 	}
@@ -250,21 +254,23 @@ func (c *Catalog) join(ctx context.Context, row TableInfo, digests []twophase.Di
 }
 
 // readPoint turns a declaration's point into a version of the table (R14).
-func (c *Catalog) readPoint(row TableInfo, r tables.ReadDeclaration) (twophase.ReadPoint, error) {
+func (c *Catalog) readPoint(ctx context.Context, row TableInfo, r tables.ReadDeclaration) (twophase.ReadPoint, error) {
 	switch {
 	case r.Blind:
 		return twophase.ReadPoint{Blind: true}, nil
 	case r.Version != nil:
 		return twophase.ReadPoint{Version: *r.Version}, nil
 	}
-	snap, err := c.Snapshot(context.Background(), SnapshotRef{Version: *r.Snapshot}, nil)
-	if err != nil {
+	set, err := c.at(ctx, *r.Snapshot)
+	if errors.Is(err, &Error{Reason: SnapshotNotFound}) {
 		return twophase.ReadPoint{}, fieldError("read.snapshot_version", fmt.Sprint(*r.Snapshot), "is not a snapshot that is known", "read a snapshot that GetSnapshot answers")
 	}
-	for _, t := range snap.Tables {
-		if t.ID == row.ID {
-			return twophase.ReadPoint{Version: t.Version}, nil
-		}
+	if err != nil {
+		return twophase.ReadPoint{}, err
 	}
-	return twophase.ReadPoint{}, fieldError("read.snapshot_version", fmt.Sprint(*r.Snapshot), "does not contain table "+row.Name, "read a snapshot that contains it")
+	v, ok := set.tables[row.ID]
+	if !ok {
+		return twophase.ReadPoint{}, fieldError("read.snapshot_version", fmt.Sprint(*r.Snapshot), "does not contain table "+row.Name, "read a snapshot that contains it")
+	}
+	return twophase.ReadPoint{Version: v}, nil
 }

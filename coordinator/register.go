@@ -1,0 +1,234 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"github.com/txcoord/txcoord/tables"
+	"github.com/txcoord/txcoord/tables/objstore"
+	"github.com/txcoord/txcoord/twophase"
+)
+
+// placed is a table's place that a request names.
+type placed struct {
+	uri string
+	log *tables.Log
+}
+
+func (c *Catalog) place(name, uri string, mode *twophase.Mode) (placed, error) {
+	if err := checkName(name); err != nil {
+		return placed{}, err
+	}
+	if uri == "" {
+		return placed{}, fieldError("uri", "", "is missing", "give the table's location")
+	}
+	canonical, err := canonicalTable(uri)
+	if err != nil {
+		return placed{}, inputError(name, err)
+	}
+	def(mode, twophase.ModeOpen)
+	if *mode != twophase.ModeOpen && *mode != twophase.ModeExclusive {
+		return placed{}, fieldError("mode", mode.String(), "is not known", "use open or exclusive")
+	}
+	log, err := c.tables.open(canonical)
+	return placed{canonical, log}, err
+}
+
+// Register brings an existing Delta table into the catalog (R21). Repeating it
+// answers the table as it is.
+func (c *Catalog) Register(ctx context.Context, r RegisterRequest) (TableInfo, []string, error) {
+	p, err := c.place(r.Name, r.URI, &r.Mode)
+	if err != nil {
+		return TableInfo{}, nil, err
+	}
+	if row, err := c.table(p.uri); err == nil && row.Name == r.Name {
+		return row, nil, nil
+	}
+	if err := c.notTaken(r.Name, p.uri); err != nil {
+		return TableInfo{}, nil, err
+	}
+	row := TableInfo{Name: r.Name, URI: p.uri}
+	state, err := p.log.State(ctx, tables.Latest)
+	if err != nil {
+		return TableInfo{}, nil, c.logErrorAt(row, err)
+	}
+	warnings, err := tables.CheckRegister(state, c.cfg.Limits.MaxTTL)
+	if err != nil {
+		return TableInfo{}, nil, inputError(r.Name, err)
+	}
+	rec := &twophase.Registered{Name: r.Name, URI: p.uri, Mode: r.Mode, OneTxnPerVersion: r.OneTxnPerVersion,
+		MetaDataID: state.Profile().MetaData.ID, Version: state.Version(), Marker: state.Marker(c.journal.Meta().Catalog)}
+	commit, err := p.log.ReadCommit(ctx, rec.Version)
+	if err != nil && !errors.Is(err, objstore.ErrNotFound) {
+		return TableInfo{}, nil, c.logErrorAt(row, err)
+	}
+	if err == nil {
+		rec.Identity = commit.Identity
+	}
+	if rec.Table, err = c.claim(ctx, p, r.TakeOver); err != nil {
+		return TableInfo{}, nil, err
+	}
+	info, err := c.registerRecord(ctx, rec, rec)
+	return info, append(warnings, c.twins(info)...), err
+}
+
+// notTaken says early, before anything is written, that a name or a place is
+// another table's.
+func (c *Catalog) notTaken(name, uri string) error {
+	for _, ref := range []string{name, uri} {
+		if row, err := c.table(ref); err == nil {
+			return &Error{Reason: TableExists, Message: fmt.Sprintf("table %s at %s is registered already", row.Name, row.URI),
+				Table: &TableDetail{Table: row.Name, TableID: row.ID, URI: row.URI, Version: twophase.NoVersion}}
+		}
+	}
+	return nil
+}
+
+// claim writes the owner object, or finds our own from an earlier try (R21). It
+// returns the table id that stands in it: an id is used for one table only.
+func (c *Catalog) claim(ctx context.Context, p placed, takeOver bool) (twophase.TableID, error) {
+	mine := c.owner(newTableID())
+	if other, err := p.log.Owner(ctx); err == nil && other.Catalog == mine.Catalog && other.Incarnation == mine.Incarnation {
+		if c.row(other.Table).URI == "" {
+			return other.Table, nil // an earlier try of this call
+		}
+		takeOver = true // of a table that this catalog released
+	}
+	err := p.log.Claim(ctx, mine, takeOver)
+	var owned *tables.OwnedError
+	switch {
+	case err == nil:
+		return mine.Table, nil
+	case errors.As(err, &owned):
+		return "", &Error{Reason: TableOwned,
+			Message: fmt.Sprintf("table %s belongs to catalog %s; release it there, or take it over if that catalog is gone", p.uri, owned.Owner.Catalog),
+			Owner:   &OwnerDetail{URI: p.uri, Catalog: owned.Owner.Catalog, Incarnation: owned.Owner.Incarnation}}
+	}
+	return "", c.logErrorAt(TableInfo{Name: p.uri, URI: p.uri}, err)
+}
+
+func (c *Catalog) owner(id twophase.TableID) tables.Owner {
+	meta := c.journal.Meta()
+	return tables.Owner{Catalog: meta.Catalog, Incarnation: meta.Incarnation, Table: id}
+}
+
+func (c *Catalog) registerRecord(ctx context.Context, rec twophase.Record, r *twophase.Registered) (TableInfo, error) {
+	err := c.seq.submit(ctx, twophase.Request{Record: rec})
+	var refused *twophase.Refused
+	if errors.As(err, &refused) {
+		return TableInfo{}, c.refusal(txnRef{}, refused)
+	}
+	if err != nil {
+		return TableInfo{}, c.storeError(err)
+	}
+	info := c.row(r.Table)
+	if info.URI != r.URI {
+		return TableInfo{}, c.notTaken(r.Name, r.URI)
+	}
+	return info, nil
+}
+
+// twins warns of other tables with the same metaData.id: a copied table.
+func (c *Catalog) twins(info TableInfo) []string {
+	var out []string
+	c.ledger.read(func(s *twophase.State) {
+		for _, t := range s.Tables() {
+			if t.Table != info.ID && t.MetaDataID == info.MetaDataID {
+				out = append(out, fmt.Sprintf("table %s has the same metaData.id: one is a copy of the other", t.Name))
+			}
+		}
+	})
+	return out
+}
+
+// Create writes version 0 of a new table and registers it. A try that died between
+// the two is finished by the same call.
+func (c *Catalog) Create(ctx context.Context, r CreateRequest) (TableInfo, []string, error) {
+	p, err := c.place(r.Name, r.URI, &r.Mode)
+	if err != nil {
+		return TableInfo{}, nil, err
+	}
+	if err := c.notTaken(r.Name, p.uri); err != nil {
+		return TableInfo{}, nil, err
+	}
+	data, err := tables.RenderCreate(tables.CreateInput{ID: uuid.NewString(), Name: r.Name, Description: r.Description, Schema: r.Schema,
+		PartitionColumns: r.PartitionColumns, Properties: r.Properties, Time: twophase.TimeOf(c.cfg.Now()), EngineVersion: c.cfg.Version})
+	if err != nil {
+		return TableInfo{}, nil, inputError(r.Name, err)
+	}
+	if err := c.vacant(ctx, p, r.Name); err != nil {
+		return TableInfo{}, nil, err
+	}
+	id, err := c.claim(ctx, p, false)
+	if err != nil {
+		return TableInfo{}, nil, err
+	}
+	err = p.log.PutCommit(ctx, 0, data)
+	if err != nil && !errors.Is(err, objstore.ErrExists) && !errors.Is(err, objstore.ErrUnknown) {
+		return TableInfo{}, nil, c.objectsError(p.uri, err)
+	}
+	commit, err := p.log.ReadCommit(ctx, 0)
+	if err != nil {
+		return TableInfo{}, nil, c.logErrorAt(TableInfo{Name: r.Name, URI: p.uri}, err)
+	}
+	state, err := p.log.State(ctx, 0)
+	if err != nil {
+		return TableInfo{}, nil, c.logErrorAt(TableInfo{Name: r.Name, URI: p.uri}, err)
+	}
+	warnings, err := tables.CheckRegister(state, c.cfg.Limits.MaxTTL)
+	if err != nil {
+		return TableInfo{}, nil, inputError(r.Name, err)
+	}
+	rec := &twophase.Created{Registered: twophase.Registered{Table: id, Name: r.Name, URI: p.uri, Mode: r.Mode, OneTxnPerVersion: r.OneTxnPerVersion,
+		MetaDataID: state.Profile().MetaData.ID, Version: 0, Identity: commit.Identity}}
+	info, err := c.registerRecord(ctx, rec, &rec.Registered)
+	return info, warnings, err
+}
+
+// vacant: there is nothing at the place, or version 0 of an earlier try of this call.
+func (c *Catalog) vacant(ctx context.Context, p placed, name string) error {
+	l, err := p.log.List(ctx, 0)
+	if err != nil {
+		return c.objectsError(p.uri, err)
+	}
+	owner, err := p.log.Owner(ctx)
+	ours := err == nil && owner.Catalog == c.journal.Meta().Catalog && c.row(owner.Table).URI == ""
+	if l.Last() == twophase.NoVersion || ours && l.Last() == 0 {
+		return nil
+	}
+	return &Error{Reason: NotATable, Message: fmt.Sprintf("there is a Delta table at %s already; register it instead", p.uri),
+		Table: &TableDetail{Table: name, URI: p.uri, Version: l.Last()}}
+}
+
+// Release takes a table out of the catalog, and then removes its owner object. A
+// crash between the two leaves an owner object of ours without a table, which the
+// next Register takes over.
+func (c *Catalog) Release(ctx context.Context, ref string) error {
+	row, err := c.table(ref)
+	if err != nil {
+		return err
+	}
+	t, err := c.tables.of(row.ID)
+	if err != nil {
+		return err
+	}
+	if err := c.adminRecord(ctx, &twophase.Released{Table: row.ID}); err != nil {
+		return err
+	}
+	if err := t.log.Disclaim(ctx, c.owner(row.ID)); err != nil {
+		c.log.Warn("remove the owner object of a released table", "table", row.URI, "error", err)
+	}
+	return nil
+}
+
+func (c *Catalog) adminRecord(ctx context.Context, r twophase.Record) error {
+	err := c.submitFetching(ctx, twophase.Request{Record: r})
+	var refused *twophase.Refused
+	if errors.As(err, &refused) {
+		return c.refusal(txnRef{}, refused)
+	}
+	return c.storeError(err)
+}

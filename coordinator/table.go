@@ -1,0 +1,197 @@
+package coordinator
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/txcoord/txcoord/tables"
+	"github.com/txcoord/txcoord/twophase"
+)
+
+// table finds a table by name, id or URI.
+func (c *Catalog) table(ref string) (TableInfo, error) {
+	if ref == "" {
+		return TableInfo{}, fieldError("table", "", "is missing", "name a table by name, id or URI")
+	}
+	key := ref
+	if isURI(ref) {
+		if uri, err := canonicalTable(ref); err == nil {
+			key = uri
+		}
+	}
+	var info TableInfo
+	found := false
+	c.ledger.read(func(s *twophase.State) {
+		if t, ok := s.TableNamed(key); ok {
+			info, found = infoOf(t), true
+		}
+	})
+	if !found {
+		return TableInfo{}, &Error{Reason: TableNotFound, Message: fmt.Sprintf("table %q is not in catalog %s", clip(ref, 256), c.cfg.Name),
+			Field: &FieldDetail{Field: "table", Value: clip(ref, 256), Remedy: "register the table first, or check its name"}}
+	}
+	c.stoppedBy(&info)
+	return info, nil
+}
+
+func isURI(s string) bool {
+	return strings.HasPrefix(s, "/") || strings.Contains(s, "://") || strings.HasPrefix(s, "file:")
+}
+
+// row is a table by id; only the id is set for one that is not known.
+func (c *Catalog) row(id twophase.TableID) TableInfo {
+	info := TableInfo{ID: id, Name: string(id)}
+	c.ledger.read(func(s *twophase.State) {
+		if t, ok := s.Table(id); ok {
+			info = infoOf(t)
+		}
+	})
+	return info
+}
+
+func infoOf(t *twophase.Table) TableInfo {
+	return TableInfo{ID: t.Table, Name: t.Name, URI: t.URI, MetaDataID: t.MetaDataID, Mode: t.Mode, Version: t.Recorded, Marker: t.Marker,
+		OneTxnPerVersion: t.OneTxnPerVersion, Frozen: frozenDetail(t), Pending: len(t.Pending)}
+}
+
+func (c *Catalog) stoppedBy(info *TableInfo) {
+	if t := c.tables.peek(info.ID); t != nil {
+		if err := t.stoppedBy(); err != nil {
+			info.Stopped = err.Error()
+		}
+	}
+}
+
+// Tables lists the catalog's tables by name.
+func (c *Catalog) Tables(context.Context) ([]TableInfo, error) {
+	var out []TableInfo
+	c.ledger.read(func(s *twophase.State) {
+		for _, t := range s.Tables() {
+			out = append(out, infoOf(t))
+		}
+	})
+	for i := range out {
+		c.stoppedBy(&out[i])
+	}
+	slices.SortFunc(out, func(a, b TableInfo) int { return compare(a.Name, b.Name) })
+	return out, nil
+}
+
+var tableIDShape = regexp.MustCompile(`^t-[0-9a-f]{16}$`)
+
+func newTableID() twophase.TableID {
+	var b [8]byte
+	_, _ = rand.Read(b[:])
+	return twophase.TableID("t-" + hex.EncodeToString(b[:]))
+}
+
+func checkName(name string) error {
+	bad := func(why string) error {
+		return fieldError("name", name, why, "use 1 to 255 bytes without control characters, not shaped like a URI or a table id")
+	}
+	switch {
+	case name == "":
+		return bad("is missing")
+	case len(name) > 255:
+		return bad("is longer than 255 bytes")
+	case isURI(name):
+		return bad("looks like a URI")
+	case tableIDShape.MatchString(name):
+		return bad("looks like a table id")
+	case strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f || r == '\uFFFD' }):
+		return bad("has a control character")
+	}
+	return nil
+}
+
+// canonicalTable is the one URI of a table's place (R21); symbolic links of a local
+// path are resolved.
+func canonicalTable(raw string) (string, error) {
+	uri, err := tables.CanonicalURI(raw)
+	if err != nil {
+		return "", err
+	}
+	path, isFile := strings.CutPrefix(uri, "file://")
+	if !isFile {
+		return uri, nil
+	}
+	if path, err = url.PathUnescape(path); err != nil {
+		return uri, nil
+	}
+	for parent, rest := path, ""; ; {
+		if real, err := filepath.EvalSymlinks(parent); err == nil {
+			return tables.CanonicalURI(filepath.Join(real, rest))
+		}
+		if parent == "/" || parent == "." {
+			return uri, nil
+		}
+		parent, rest = filepath.Dir(parent), filepath.Join(filepath.Base(parent), rest)
+	}
+}
+
+// Describe says what catalog and log know of a table.
+func (c *Catalog) Describe(ctx context.Context, ref string) (TableDescription, error) {
+	row, err := c.table(ref)
+	if err != nil {
+		return TableDescription{}, err
+	}
+	out := TableDescription{TableInfo: row}
+	c.ledger.read(func(s *twophase.State) {
+		t, ok := s.Table(row.ID)
+		if !ok {
+			return
+		}
+		for _, ch := range t.Pending {
+			out.Changes = append(out.Changes, PendingChange{Number: ch.Number, Txn: ch.Txn})
+		}
+		for _, ch := range t.Diverged {
+			out.Changes = append(out.Changes, PendingChange{Number: ch.Number, Txn: ch.Txn, GivenUp: givenUpRule(s, ch, row.ID)})
+		}
+		if r, ok := s.RoundOn(row.ID); ok {
+			info := roundInfo(s, r)
+			out.Round = &info
+		}
+	})
+	t, err := c.tables.of(row.ID)
+	if err != nil {
+		return out, err
+	}
+	state, err := t.log.State(ctx, row.Version)
+	if err != nil {
+		out.Warnings = append(out.Warnings, "the log cannot be read: "+c.logError(row.ID, err).Error())
+		return out, nil
+	}
+	out.State = stateOf(state)
+	warnings, err := tables.CheckRegister(state, c.cfg.Limits.MaxTTL)
+	out.Warnings = append(out.Warnings, warnings...)
+	if err != nil {
+		out.Warnings = append(out.Warnings, "the table takes no new commits: "+err.Error())
+	}
+	return out, nil
+}
+
+func givenUpRule(s *twophase.State, ch *twophase.Change, id twophase.TableID) twophase.Rule {
+	o := s.Outcome(ch.Txn)
+	if o == nil || o.Commit == nil {
+		return twophase.RuleNone
+	}
+	for i := range o.Parts {
+		if o.Commit.Parts[i].Table == id {
+			return o.Parts[i].Conflict.Rule
+		}
+	}
+	return twophase.RuleNone
+}
+
+func stateOf(s *tables.State) *TableState {
+	p := s.Profile()
+	return &TableState{Version: s.Version(), Profile: p, Files: int64(s.NumFiles()), Bytes: s.TotalSize(),
+		LogRetention: p.LogRetention(), DeletedFileRetention: p.DeletedFileRetention()}
+}

@@ -1,0 +1,157 @@
+package coordinator
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sort"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/txcoord/txcoord/twophase"
+)
+
+// tableSet is the versions of all tables at one snapshot. It is never changed once
+// made, so that readers share it.
+type tableSet struct {
+	version twophase.SnapshotVersion
+	time    twophase.Time
+	tables  map[twophase.TableID]twophase.Version
+}
+
+// latest is made from the fold's table rows, and shared until the next snapshot.
+func (c *Catalog) latest() *tableSet {
+	var set *tableSet
+	c.ledger.read(func(s *twophase.State) {
+		if set = c.sets.newest.Load(); set != nil && set.version == s.Shown() {
+			return
+		}
+		set = &tableSet{version: s.Shown(), time: s.Time(), tables: make(map[twophase.TableID]twophase.Version)}
+		if snaps := s.Snapshots(); len(snaps) > 0 {
+			set.time = snaps[len(snaps)-1].Time
+		}
+		for _, t := range s.Tables() {
+			set.tables[t.Table] = t.Shown
+		}
+		c.sets.newest.Store(set)
+	})
+	return set
+}
+
+// at is a snapshot by its version: from the newest one backwards as far as the fold
+// goes, from the manifests before that.
+func (c *Catalog) at(ctx context.Context, v twophase.SnapshotVersion) (*tableSet, error) {
+	set := c.latest()
+	if v == set.version {
+		return set, nil
+	}
+	if v > set.version {
+		return nil, &Error{Reason: SnapshotNotFound, Message: fmt.Sprintf("there is no snapshot %d; the newest is %d", v, set.version)}
+	}
+	if set := c.sets.recent(v); set != nil {
+		return set, nil
+	}
+	base, changes, ok := c.back(v)
+	if ok {
+		set = base.forward(changes, v)
+	} else {
+		var err error
+		if set, err = c.manifests.at(ctx, v); err != nil {
+			return nil, err
+		}
+	}
+	c.sets.keep(set)
+	return set, nil
+}
+
+// tableSets keeps a few sets: clients that read one snapshot ask for it again and
+// again, once for each table.
+type tableSets struct {
+	newest atomic.Pointer[tableSet]
+
+	mu   sync.Mutex
+	last [8]*tableSet
+	next int
+}
+
+func (k *tableSets) recent(v twophase.SnapshotVersion) *tableSet {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, set := range k.last {
+		if set != nil && set.version == v {
+			return set
+		}
+	}
+	return nil
+}
+
+func (k *tableSets) keep(set *tableSet) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.last[k.next%len(k.last)] = set
+	k.next++
+}
+
+// back returns a full set at or below v and the changes from there up to v.
+func (c *Catalog) back(v twophase.SnapshotVersion) (*tableSet, []*twophase.Snapshot, bool) {
+	base := c.manifests.nearest(v)
+	var changes []*twophase.Snapshot
+	ok := false
+	c.ledger.read(func(s *twophase.State) {
+		snaps := s.Snapshots()
+		i := sort.Search(len(snaps), func(i int) bool { return snaps[i].Version > base.version })
+		j := sort.Search(len(snaps), func(i int) bool { return snaps[i].Version > v })
+		ok = j > i && snaps[i].Version == base.version+1 || base.version == v
+		changes = slices.Clone(snaps[i:j])
+	})
+	return base, changes, ok
+}
+
+// forward is a copy with what later snapshots changed.
+func (t *tableSet) forward(changes []*twophase.Snapshot, upTo twophase.SnapshotVersion) *tableSet {
+	out := &tableSet{version: t.version, time: t.time, tables: maps.Clone(t.tables)}
+	if out.tables == nil {
+		out.tables = map[twophase.TableID]twophase.Version{}
+	}
+	for _, s := range changes {
+		if s.Version > out.version && s.Version <= upTo {
+			out.apply(s)
+		}
+	}
+	return out
+}
+
+// apply changes the set itself.
+func (t *tableSet) apply(s *twophase.Snapshot) {
+	for _, st := range s.Tables {
+		t.tables[st.Table] = st.Version
+	}
+	for _, id := range s.Removed {
+		delete(t.tables, id)
+	}
+	t.version, t.time = s.Version, s.Time
+}
+
+// atTime is the newest snapshot that is not younger than a time.
+func (c *Catalog) atTime(ctx context.Context, at time.Time) (twophase.SnapshotVersion, error) {
+	var found, oldest twophase.SnapshotVersion
+	c.ledger.read(func(s *twophase.State) {
+		snaps := s.Snapshots()
+		if len(snaps) > 0 {
+			oldest = snaps[0].Version
+		}
+		i := sort.Search(len(snaps), func(i int) bool { return snaps[i].Time.Std().After(at) })
+		if i > 0 {
+			found = snaps[i-1].Version
+		}
+	})
+	if found != 0 {
+		return found, nil
+	}
+	if oldest > 1 {
+		return c.manifests.atTime(ctx, at, oldest-1)
+	}
+	return 0, &Error{Reason: SnapshotNotFound, Message: fmt.Sprintf("there is no snapshot as old as %s", at.UTC().Format(time.RFC3339Nano))}
+}
