@@ -34,6 +34,7 @@ type Catalog struct {
 	checkpoints *checkpoints
 	sweeper     *sweeper
 	memory      *memory
+	backlog     *backlog
 	sets        tableSets
 
 	// life ends when the catalog is closed; everything in the background hangs on it.
@@ -90,6 +91,7 @@ func (c *Catalog) build(ctx context.Context) error {
 	c.checkpoints = newCheckpoints(c)
 	c.sweeper = newSweeper(c)
 	c.memory = newMemory(state)
+	c.backlog = newBacklog(state, c.cfg.Limits.QueueBytes)
 	c.ledger.onFold = c.onFold
 	if err := c.catchUp(ctx); err != nil {
 		return err
@@ -126,27 +128,12 @@ func (c *Catalog) spawn(run func(context.Context)) bool {
 // are folded by catchUp.
 func (c *Catalog) recover(ctx context.Context) (*twophase.State, error) {
 	meta := c.journal.Meta()
-	fresh := twophase.NewState(meta.Catalog, meta.Incarnation)
-	next, err := c.journal.Next(ctx)
-	if err != nil || next == 0 {
-		return fresh, err
-	}
-	raw, err := c.journal.Read(ctx, next-1)
+	at, err := c.newestCheckpoint(ctx)
 	if err != nil {
 		return nil, err
-	}
-	last, err := twophase.DecodeEntry(raw)
-	if err != nil {
-		return nil, err
-	}
-	at := last.Checkpoint
-	for _, r := range last.Records {
-		if cp, ok := r.(*twophase.Checkpointed); ok {
-			at = *cp
-		}
 	}
 	if at.Object.Name == "" {
-		return fresh, nil
+		return twophase.NewState(meta.Catalog, meta.Incarnation), nil
 	}
 	index, err := c.readCheckpoint(ctx, at.Object)
 	if err != nil {
@@ -159,6 +146,30 @@ func (c *Catalog) recover(ctx context.Context) (*twophase.State, error) {
 		return nil, fmt.Errorf("checkpoint at %d: %w", at.Position, err)
 	}
 	return state, nil
+}
+
+// newestCheckpoint is the one that the journal's last entry knows of, in its header
+// or among its records.
+func (c *Catalog) newestCheckpoint(ctx context.Context) (at twophase.Checkpointed, err error) {
+	next, err := c.journal.Next(ctx)
+	if err != nil || next == 0 {
+		return at, err
+	}
+	raw, err := c.journal.Read(ctx, next-1)
+	if err != nil {
+		return at, err
+	}
+	last, err := twophase.DecodeEntry(raw)
+	if err != nil {
+		return at, err
+	}
+	at = last.Checkpoint
+	for _, r := range last.Records {
+		if cp, ok := r.(*twophase.Checkpointed); ok && cp.Position >= at.Position {
+			at = *cp
+		}
+	}
+	return at, nil
 }
 
 func (c *Catalog) readCheckpoint(ctx context.Context, ref twophase.ObjectRef) ([]byte, error) {
@@ -218,6 +229,9 @@ func (c *Catalog) onFold(before *foldMarks, e *twophase.Entry) {
 		switch r := r.(type) {
 		case *twophase.Committed:
 			decided = append(decided, r.Txn)
+			if o := c.ledger.state.Outcome(r.Txn); o != nil && o.Commit == r {
+				c.backlog.decided(r)
+			}
 		case *twophase.Aborted:
 			decided = append(decided, r.Txn)
 		case *twophase.FloorRaised:

@@ -18,7 +18,7 @@ func (c *Catalog) Commit(ctx context.Context, r CommitRequest) (Outcome, error) 
 	if err != nil {
 		return Outcome{}, err
 	}
-	want, err := c.digestsOf(r.Tables)
+	want, err := c.digestsOf(ref.id, r.Tables)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -98,7 +98,7 @@ func (c *Catalog) decidedOnce(ref txnRef, r OnceRequest) (map[twophase.TableID][
 	}
 	want := map[twophase.TableID][]twophase.Digest{}
 	for _, t := range r.Tables {
-		row, err := c.table(t.Table)
+		row, err := c.tableOf(ref.id, t.Table)
 		if err != nil {
 			return nil, true, err
 		}
@@ -168,11 +168,33 @@ func parallelIndex(n, limit int, f func(int) error) error {
 	return parallel(idx, limit, f)
 }
 
+// tableOf finds a table of a transaction: also one that has left the catalog since it
+// was decided, so that a repeated call gets the same answer.
+func (c *Catalog) tableOf(id twophase.TxnID, ref string) (TableInfo, error) {
+	row, err := c.table(ref)
+	if err == nil {
+		return row, nil
+	}
+	c.ledger.read(func(s *twophase.State) {
+		o := s.Outcome(id)
+		if o == nil || o.Commit == nil {
+			return
+		}
+		for i := range o.Commit.Parts {
+			t, ok := s.Table(o.Commit.Parts[i].Table)
+			if ok && (t.Name == ref || string(t.Table) == ref || t.URI == ref) {
+				row, err = infoOf(t), nil
+			}
+		}
+	})
+	return row, err
+}
+
 // digestsOf are the digests that the request names, by table.
-func (c *Catalog) digestsOf(lists []TableParts) (map[twophase.TableID][]twophase.Digest, error) {
+func (c *Catalog) digestsOf(id twophase.TxnID, lists []TableParts) (map[twophase.TableID][]twophase.Digest, error) {
 	want := map[twophase.TableID][]twophase.Digest{}
 	for _, tp := range lists {
-		row, err := c.table(tp.Table)
+		row, err := c.tableOf(id, tp.Table)
 		if err != nil {
 			return nil, err
 		}

@@ -42,7 +42,23 @@ func (c *Catalog) decide(ctx context.Context, ref txnRef, parts []*part, reads [
 		}
 	}
 	cand.request.Commit = &twophase.CommitRequest{Record: rec, Name: cand.explain}
-	return c.decideLoop(ctx, cand)
+	return c.queued(ctx, cand)
+}
+
+// queued decides within the quota of what waits.
+func (c *Catalog) queued(ctx context.Context, d *candidate) error {
+	var bytes int64
+	for _, p := range d.parts {
+		bytes += int64(p.record.Shape.Bytes)
+	}
+	if err := c.backlog.enter(d.ref.id, bytes); err != nil {
+		return err
+	}
+	err := c.decideLoop(ctx, d)
+	if o, ok := c.decidedOutcome(d.ref.id); !ok || o.Aborted != nil {
+		c.backlog.leave(d.ref.id)
+	}
+	return err
 }
 
 func (d *candidate) explain(id twophase.TableID, why *twophase.Conflict) {

@@ -58,6 +58,9 @@ type manifests struct {
 	set *tableSet
 }
 
+// setsKept bounds the full sets in memory.
+const setsKept = 32
+
 func newManifests(c *Catalog) *manifests {
 	return &manifests{c: c, ready: make(chan struct{}, 1), set: &tableSet{tables: map[twophase.TableID]twophase.Version{}}}
 }
@@ -76,45 +79,34 @@ func (m *manifests) written() twophase.SnapshotVersion {
 	return m.done
 }
 
-// start finds the newest manifest. One that is newer than the fold means that the
-// journal went back: the catalog must not be written (R7).
+// start finds the newest manifest. One that is newer than the fold, or another
+// catalog's, means that the journal went back or is not the one that belongs here:
+// the catalog must not be written (R7).
 func (m *manifests) start(ctx context.Context) error {
 	shown := m.c.Shown()
-	there := func(v twophase.SnapshotVersion) (bool, error) {
-		_, err := m.c.own.store.Stat(ctx, m.c.own.key(manifestName(v)))
-		if errors.Is(err, objstore.ErrNotFound) {
-			return false, nil
-		}
-		return err == nil, err
-	}
-	newer, err := there(shown + 1)
+	newer, err := m.there(ctx, shown+1)
 	if err != nil {
-		return fmt.Errorf("look for the newest manifest: %w", err)
+		return err
 	}
 	lost := false
 	m.c.ledger.read(func(s *twophase.State) { lost = newer && s.HistoryLost(shown+1) })
 	if lost {
-		return &Error{Reason: JournalContradiction, Message: fmt.Sprintf("manifest %d exists and the journal knows %d snapshots only: the journal was restored from an older copy, or is another catalog's; restore the right one, or rebuild the catalog",
-			shown+1, shown)}
+		return contradicts(fmt.Sprintf("manifest %d exists and the journal knows %d snapshots only", shown+1, shown))
 	}
-	// k before k+1, so what is missing is a tail.
-	v := shown
-	for v > 0 {
-		ok, err := there(v)
-		if err != nil {
-			return fmt.Errorf("look for the newest manifest: %w", err)
-		}
-		if ok {
-			break
-		}
-		v--
+	v, err := m.newest(ctx, shown)
+	if err != nil || v == 0 {
+		return err
+	}
+	last, err := m.read(ctx, manifestName(v))
+	if err != nil {
+		return err
+	}
+	if meta := m.c.journal.Meta(); last.Catalog != meta.Catalog {
+		return contradicts(fmt.Sprintf("manifest %d is of catalog %s, the journal is of %s", v, last.Catalog, meta.Catalog))
 	}
 	m.mu.Lock()
 	m.done = v
 	m.mu.Unlock()
-	if v == 0 {
-		return nil
-	}
 	set, err := m.c.at(ctx, v)
 	if err != nil {
 		return err
@@ -122,6 +114,50 @@ func (m *manifests) start(ctx context.Context) error {
 	m.set = set.forward(nil, v)
 	m.kept = append(m.kept, set)
 	return nil
+}
+
+func contradicts(what string) *Error {
+	return &Error{Reason: JournalContradiction,
+		Message: what + ": the journal was restored from an older copy, or is another catalog's; restore the right one, or rebuild the catalog"}
+}
+
+func (m *manifests) there(ctx context.Context, v twophase.SnapshotVersion) (bool, error) {
+	_, err := m.c.own.store.Stat(ctx, m.c.own.key(manifestName(v)))
+	if err != nil && !errors.Is(err, objstore.ErrNotFound) {
+		return false, fmt.Errorf("look for the newest manifest: %w", err)
+	}
+	return err == nil, nil
+}
+
+// newest is the newest manifest up to a snapshot that has none above it. What is
+// missing is a tail, since k is written before k+1: it is looked for from its end,
+// in growing steps. Old manifests may have been taken away.
+func (m *manifests) newest(ctx context.Context, shown twophase.SnapshotVersion) (twophase.SnapshotVersion, error) {
+	there, missing := shown, shown+1
+	for step := twophase.SnapshotVersion(1); there > 0; step *= 2 {
+		ok, err := m.there(ctx, there)
+		if err != nil {
+			return 0, err
+		}
+		if ok {
+			break
+		}
+		missing = there
+		there -= min(step, there)
+	}
+	for there+1 < missing {
+		mid := there + (missing-there)/2
+		ok, err := m.there(ctx, mid)
+		if err != nil {
+			return 0, err
+		}
+		if ok {
+			there = mid
+		} else {
+			missing = mid
+		}
+	}
+	return there, nil
 }
 
 // run writes manifests as snapshots are made.
@@ -173,6 +209,7 @@ func (m *manifests) next(ctx context.Context) error {
 	m.done = k
 	if full != nil {
 		m.kept = append(m.kept, full)
+		m.kept = m.kept[max(0, len(m.kept)-setsKept):]
 	}
 	return nil
 }
@@ -182,7 +219,16 @@ func (m *manifests) put(ctx context.Context, name string, what manifest) error {
 	if err != nil {
 		return err
 	}
-	return m.c.own.putOnce(ctx, name, append(b, '\n'))
+	err = m.c.own.store.PutIfAbsent(ctx, m.c.own.key(name), append(b, '\n'))
+	if !errors.Is(err, objstore.ErrExists) {
+		return err
+	}
+	have, err := m.read(ctx, name)
+	if err == nil && (have.Catalog != what.Catalog || have.Incarnation != what.Incarnation) {
+		// Two catalogs of one name share the warehouse (R7, R18).
+		return m.c.ledger.fail(contradicts(fmt.Sprintf("%s is of catalog %s", name, have.Catalog)))
+	}
+	return err
 }
 
 func (m *manifests) delta(s *twophase.Snapshot) manifest {
@@ -283,22 +329,27 @@ func (mf *manifest) applyTo(set *tableSet) {
 }
 
 // atTime finds the newest snapshot up to a version that is not younger than a time,
-// by binary search over the manifests.
+// by binary search over the manifests. Old ones may have been taken away.
 func (m *manifests) atTime(ctx context.Context, at time.Time, upTo twophase.SnapshotVersion) (twophase.SnapshotVersion, error) {
 	var failed error
+	gone := 0
 	n := sort.Search(int(upTo), func(i int) bool {
 		mf, err := m.read(ctx, manifestName(twophase.SnapshotVersion(i+1)))
-		if err != nil {
-			failed = err
+		switch {
+		case errors.Is(err, objstore.ErrNotFound):
+			gone = max(gone, i+1)
 			return false
+		case err != nil:
+			failed = err
+			return true
 		}
 		return mf.Timestamp.Std().After(at)
 	})
 	switch {
-	case n > 0 && failed == nil:
-		return twophase.SnapshotVersion(n), nil
-	case failed != nil && !errors.Is(failed, objstore.ErrNotFound):
+	case failed != nil:
 		return 0, m.c.objectsError("", failed)
+	case n > gone:
+		return twophase.SnapshotVersion(n), nil
 	}
 	return 0, &Error{Reason: SnapshotOutOfRange, Message: fmt.Sprintf("snapshots as old as %s are not kept", at.UTC().Format(time.RFC3339Nano))}
 }

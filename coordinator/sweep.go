@@ -52,6 +52,7 @@ func (w *sweeper) published(s *twophase.State) {
 	snaps := s.Snapshots()
 	var due []payloadID
 	for i := len(snaps) - 1; i >= 0 && snaps[i].Version > w.shown; i-- {
+		w.c.backlog.leave(snaps[i].Txns...)
 		for _, id := range snaps[i].Txns {
 			if o := s.Outcome(id); o != nil && o.Commit != nil {
 				due = append(due, piecesOf(id, o.Commit)...)
