@@ -94,10 +94,8 @@ func (c *txAdd) actions(ctx context.Context, s *session, d *txcoordv1.DescribeTa
 		}
 	}
 	var lines bytes.Buffer
-	p := s.progress("reading footers")
-	defer p.end()
 	for i, name := range c.Files {
-		p.now("reading footers, %d of %d", i, len(c.Files))
+		s.busy.now("reading footers, %d of %d", i, len(c.Files))
 		line, err := addAction(ctx, table, root, name, values)
 		if err != nil {
 			return nil, err

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"log/slog"
 	"net"
 	"path/filepath"
@@ -82,14 +81,11 @@ func (c *Config) validateLocations() error {
 		return usage("--warehouse", "", "say where the catalog's objects shall lie")
 	}
 	var err error
-	if c.Warehouse, err = place(c.Warehouse); err != nil {
+	if c.Warehouse, err = canonical("--warehouse", c.Warehouse); err != nil {
 		return err
 	}
-	if c.Warehouse, err = tables.CanonicalURI(c.Warehouse); err != nil {
-		return usage("--warehouse", c.Warehouse, err.Error())
-	}
 	for i := range c.Allow {
-		if c.Allow[i], err = place(c.Allow[i]); err != nil {
+		if c.Allow[i], err = canonical("--allow", c.Allow[i]); err != nil {
 			return err
 		}
 	}
@@ -99,6 +95,22 @@ func (c *Config) validateLocations() error {
 	return nil
 }
 
+// canonical is a location in the form in which the catalog keeps it.
+func canonical(flag, location string) (string, error) {
+	absolute, err := place(location)
+	if err != nil {
+		return "", err
+	}
+	uri, err := tables.CanonicalURI(absolute)
+	if err != nil {
+		return "", usage(flag, location, err.Error())
+	}
+	if _, err := localPath(uri); err != nil {
+		return "", usage(flag, location, err.Error())
+	}
+	return uri, nil
+}
+
 // boltPath is the file of the journal.
 func (c *Config) boltPath(catalog string) (string, error) {
 	if path, ok := strings.CutPrefix(c.Store, "bolt:"); ok {
@@ -106,7 +118,7 @@ func (c *Config) boltPath(catalog string) (string, error) {
 	}
 	warehouse, err := localPath(c.Warehouse)
 	if err != nil {
-		return "", fmt.Errorf("say with --store where the journal shall lie: %w", err)
+		return "", err
 	}
 	return filepath.Join(warehouse, "_txcoord", catalog+".db"), nil
 }

@@ -16,6 +16,7 @@ import (
 // show prints an answer as --output says. ids are what a script hands to later
 // commands; where there are none, -o id prints what people get.
 func (s *session) show(m proto.Message, ids []string, people func(g *grid)) error {
+	s.quiet()
 	switch {
 	case s.Output == "json":
 		return s.showJSON(m, "  ")

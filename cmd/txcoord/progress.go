@@ -16,6 +16,7 @@ type progress struct {
 	w     io.Writer
 	start time.Time
 	done  chan struct{}
+	once  sync.Once
 	ended sync.WaitGroup
 
 	mu    sync.Mutex
@@ -25,10 +26,15 @@ type progress struct {
 
 // progress begins to watch the time. Without a terminal nothing is ever shown.
 func (s *session) progress(doing string) *progress {
-	p := &progress{w: s.err, start: time.Now(), done: make(chan struct{}), doing: doing}
-	if isTerminal(s.err) {
-		p.ended.Go(p.run)
+	if !isTerminal(s.err) {
+		return &progress{done: make(chan struct{})}
 	}
+	return watchTime(s.err, doing)
+}
+
+func watchTime(w io.Writer, doing string) *progress {
+	p := &progress{w: w, start: time.Now(), done: make(chan struct{}), doing: doing}
+	p.ended.Go(p.run)
 	return p
 }
 
@@ -67,9 +73,9 @@ func (p *progress) draw(line string) {
 	p.shown = len([]rune(line))
 }
 
-// end takes the line away.
+// end takes the line away. It may be called again.
 func (p *progress) end() {
-	close(p.done)
+	p.once.Do(func() { close(p.done) })
 	p.ended.Wait()
 }
 

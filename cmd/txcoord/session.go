@@ -18,6 +18,7 @@ type session struct {
 	env lookup
 
 	dialled *client.Client
+	busy    *progress // of the call that runs
 }
 
 // call makes a call to the server, or some, within --timeout. What it is doing is
@@ -29,8 +30,8 @@ func (s *session) call(ctx context.Context, doing string, do func(ctx context.Co
 	if err != nil {
 		return err
 	}
-	p := s.progress(doing)
-	defer p.end()
+	s.busy = s.progress(doing)
+	defer s.busy.end()
 	return do(ctx, c)
 }
 
@@ -62,8 +63,16 @@ func (s *session) close() error {
 	return s.dialled.Close()
 }
 
+// quiet takes the progress line away, before anything else is printed.
+func (s *session) quiet() {
+	if s.busy != nil {
+		s.busy.end()
+	}
+}
+
 // note tells the user something that is not the answer.
 func (s *session) note(format string, args ...any) {
+	s.quiet()
 	fmt.Fprintf(s.err, "txcoord: "+format+"\n", args...)
 }
 

@@ -48,6 +48,7 @@ func (c *snapshotGet) Run(ctx context.Context, s *session) error {
 			return err
 		}
 		if c.Format != "" {
+			s.quiet()
 			_, err := fmt.Fprint(s.out, readingCode(c.Format, s.Catalog, a.GetSnapshot()))
 			return err
 		}

@@ -187,7 +187,7 @@ func partsOf(all []string) ([]*txcoordv1.TableParts, error) {
 	at := map[string]*txcoordv1.TableParts{}
 	for _, p := range all {
 		i := strings.LastIndexByte(p, '=')
-		if i <= 0 {
+		if i <= 0 || i == len(p)-1 {
 			return nil, usage("part", p, "write TABLE=DIGEST, as tx stage -o id prints it")
 		}
 		t := at[p[:i]]

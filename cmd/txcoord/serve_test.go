@@ -1,0 +1,181 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/txcoord/txcoord/tables/objstore"
+)
+
+const schema = `{"type":"struct","fields":[{"name":"id","type":"long","nullable":true,"metadata":{}}]}`
+
+func TestSecondProcessOnOneStore(t *testing.T) {
+	s := startServer(t)
+	args := []string{"serve", "--warehouse", s.warehouse, "--listen", "127.0.0.1:0"}
+	wantCode(t, args, txcoord(t, nil, "", args...), 6, "in use", filepath.Join("_txcoord", "default.db"))
+}
+
+func TestAddressInUse(t *testing.T) {
+	s := startServer(t)
+	args := []string{"serve", "--warehouse", t.TempDir(), "--listen", s.env["TXCOORD_SERVER"]}
+	wantCode(t, args, txcoord(t, nil, "", args...), 1, "address already in use")
+}
+
+// TestServeTellsItsAddress: the line on standard output and the file say the same,
+// and a context that ends is a stop in order.
+func TestServeTellsItsAddress(t *testing.T) {
+	ready := filepath.Join(t.TempDir(), "ready")
+	warehouse := filepath.Join(t.TempDir(), "not", "there", "yet")
+	var out, stderr bytes.Buffer
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan int, 1)
+	go func() {
+		args := []string{"serve", "--listen", "127.0.0.1:0", "--catalog", "sales", "--ready-file", ready}
+		ended <- run(ctx, args, strings.NewReader(""), &out, &stderr, func(name string) (string, bool) {
+			return warehouse, name == "TXCOORD_WAREHOUSE"
+		})
+	}()
+	var address string
+	for address == "" {
+		b, err := os.ReadFile(ready)
+		if err != nil && !os.IsNotExist(err) {
+			t.Fatal(err)
+		}
+		address = strings.TrimSpace(string(b))
+		time.Sleep(time.Millisecond)
+	}
+	env := map[string]string{"TXCOORD_SERVER": address}
+	wantCode(t, nil, txcoord(t, env, "", "status"), 3, "CATALOG_NOT_FOUND")
+	wantCode(t, nil, txcoord(t, env, "", "status", "--catalog", "sales"), 0)
+	cancel()
+	if code := <-ended; code != 0 {
+		t.Errorf("ends with %d: %s", code, &stderr)
+	}
+	if want := "txcoord serves catalog sales on " + address + "\n"; out.String() != want {
+		t.Errorf("says %q, want %q", &out, want)
+	}
+	if _, err := os.Stat(filepath.Join(warehouse, "_txcoord", "sales.db")); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestTablesStayWhereTheyAreAllowed(t *testing.T) {
+	outside, allowed := t.TempDir(), t.TempDir()
+	s := startServer(t, "--allow", allowed)
+	create := func(place string) []string {
+		return []string{"tables", "create", filepath.Base(place), place, "--schema", schema}
+	}
+	s.fails(2, create(filepath.Join(outside, "a")), "is not below")
+	s.fails(2, create(s.warehouse+"/../b"), "is not below")
+	s.ok(create(filepath.Join(allowed, "c"))...)
+	s.ok(create(filepath.Join(s.warehouse, "d"))...)
+	if err := os.Symlink(outside, filepath.Join(s.warehouse, "link")); err != nil {
+		t.Fatal(err)
+	}
+	s.fails(2, create(filepath.Join(s.warehouse, "link", "e")), "is not below")
+	// The same table by another way is the same table.
+	if err := os.Symlink(allowed, filepath.Join(s.warehouse, "other")); err != nil {
+		t.Fatal(err)
+	}
+	s.fails(5, []string{"tables", "register", "again", filepath.Join(s.warehouse, "other", "c")}, "TABLE_EXISTS")
+}
+
+func TestReleaseLeavesNoFolderOfOurs(t *testing.T) {
+	s := startServer(t)
+	s.ok("tables", "create", "orders", filepath.Join(s.warehouse, "orders"), "--schema", schema)
+	own := filepath.Join(s.warehouse, "orders", "_delta_log", "_txcoord")
+	if _, err := os.Stat(own); err != nil {
+		t.Fatal(err)
+	}
+	s.ok("tables", "release", "orders")
+	if _, err := os.Stat(own); !os.IsNotExist(err) {
+		t.Errorf("%s is still there: %v", own, err)
+	}
+	s.ok("tables", "register", "orders", filepath.Join(s.warehouse, "orders"))
+}
+
+func TestObjects(t *testing.T) {
+	root := t.TempDir()
+	o, err := newObjects([]string{root})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for uri, want := range map[string]string{
+		"file://" + root:                      root,
+		"file://" + root + "/a b":             root + "/a b",
+		"file://" + root + "/50%25 off/x%3Fy": root + "/50% off/x?y",
+	} {
+		store, key, err := o.Open(uri)
+		if err != nil || "/"+key != want {
+			t.Errorf("%s: key %q, %v", uri, key, err)
+			continue
+		}
+		if err := store.PutIfAbsent(t.Context(), key+"/f", []byte("x")); err != nil {
+			t.Error(err)
+		}
+		if _, err := os.Stat(filepath.Join(want, "f")); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, uri := range []string{"file://" + root + "x", "file://" + filepath.Dir(root), "s3://bucket/x", "file:///", "orders"} {
+		if _, _, err := o.Open(uri); err == nil {
+			t.Errorf("%s is opened", uri)
+		}
+	}
+	var _ objstore.Store = o.files
+}
+
+// TestLimitsAreNamedAsErrorsNameThem looks for the names in the code that makes the
+// errors.
+func TestLimitsAreNamedAsErrorsNameThem(t *testing.T) {
+	known := map[string]bool{}
+	for _, l := range limits {
+		if known[l.name] {
+			t.Errorf("%s twice", l.name)
+		}
+		known[l.name] = true
+		c := &Config{}
+		if err := setLimit(c, l.name, l.def); err != nil {
+			t.Errorf("%s: its default: %v", l.name, err)
+		}
+	}
+	// Those that the contract fixes: nobody can set them.
+	fixed := map[string]bool{"read_matches": true, "read_apps": true, "tag_bytes": true}
+	re := regexp.MustCompile(`(?:limitError|tooMany)\("([a-z_]+)"|Limit: +"([a-z_]+)"|LimitDetail\{Name: "([a-z_]+)"`)
+	found := 0
+	for _, folder := range []string{"../../coordinator", "../../tables"} {
+		err := filepath.WalkDir(folder, func(path string, e fs.DirEntry, err error) error {
+			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			b, err := os.ReadFile(path)
+			for _, m := range re.FindAllStringSubmatch(string(b), -1) {
+				found++
+				if name := m[1] + m[2] + m[3]; !known[name] && !fixed[name] {
+					t.Errorf("%s: limit %s is not among those that can be set", path, name)
+				}
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if found < 10 {
+		t.Errorf("found %d limits in the code", found)
+	}
+}
+
+func TestLimitsReachTheServer(t *testing.T) {
+	s := startServer(t, "--limit", "key_bytes=4", "--limit", "message_bytes=2KiB", "--limit", "chunk_bytes=1KiB")
+	s.ok("tx", "begin", "--key", "abcd")
+	s.fails(2, []string{"tx", "begin", "--key", "abcde"}, "LIMIT_EXCEEDED", "name: key_bytes", "value: 5", "limit: 4")
+	s.fails(2, []string{"tx", "begin", "--key", strings.Repeat("x", 3000)}, "name: message_bytes")
+}
