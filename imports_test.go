@@ -43,6 +43,14 @@ var rules = []rule{
 	{pkg: "lock/memstore", own: []string{"=lock"}},
 	{pkg: "lock/boltstore", own: []string{"=lock"}, external: []string{"go.etcd.io/bbolt"}},
 	{
+		pkg: "lock/etcdstore", own: []string{"=lock"},
+		external: []string{"go.etcd.io/etcd/client/v3", "go.etcd.io/etcd/api/v3", "go.uber.org/zap", "golang.org/x/sync", wire[1]},
+	},
+	{
+		pkg: "lock/dynamostore", own: []string{"=lock"},
+		external: []string{"github.com/aws/aws-sdk-go-v2", "github.com/aws/smithy-go", "golang.org/x/sync"},
+	},
+	{
 		pkg: "lock/locktest", own: []string{"=lock"},
 		external: []string{"github.com/anishathalye/porcupine", "github.com/google/go-cmp"},
 	},
@@ -82,6 +90,8 @@ var rules = []rule{
 	// Shares no code with what it checks, and neither do the readers.
 	{pkg: "e2e/checker"},
 	{pkg: "e2e/readers"},
+	{pkg: "e2e/servers"},
+	{pkg: "e2e/servers/rivals", own: []string{"=lock"}},
 	{pkg: "tables/goldentest", external: []string{"github.com/klauspost/compress/zstd"}},
 	{
 		pkg: "bench",
@@ -141,6 +151,9 @@ func TestRulesRefuse(t *testing.T) {
 		{"lock/memstore", module + "lock/boltstore", true},
 		{"lock/boltstore", module + "twophase", true},
 		{"lock/boltstore", "go.etcd.io/bbolt", false},
+		{"lock/etcdstore", "go.etcd.io/etcd/client/v3", false},
+		{"lock/etcdstore", "go.etcd.io/etcd/server/v3/embed", true},
+		{"lock/dynamostore", "go.etcd.io/etcd/client/v3", true},
 		{"tables/objstore", module + "tables", true},
 		{"tables/objstore/fileobj", module + "tables/objstore/memobj", true},
 		{"tables", arrow + "/parquet", true},
