@@ -61,13 +61,13 @@ type Limits struct {
 	InlineBytes      int           // payloads up to this size lie in the store; 16 KiB
 	FactsBytes       int           // facts up to this size stand in the entry; 32 KiB
 	EntryBytes       int           // a group's size; 256 KiB
-	MaxEntryBytes    int           // what one entry may be at all; 1 MiB
+	MaxEntryBytes    int           // what one record may be at all; 7 MiB
 	QueueBytes       int64         // payload bytes that wait to be decided or published; 1 GiB
 	PutDeadline      time.Duration // of one commit file's put (R10); 30 s
 	FreezeAfter      time.Duration // F of R12; 30 s
 	PollInterval     time.Duration // of open tables; 5 s
 	OutcomeRetention time.Duration // R of R6; 7 days
-	OutcomeCount     int           // outcomes kept at most; 200,000
+	OutcomeCount     int           // outcomes kept; open transactions may double it; 1,000,000
 	CheckpointEvery  int           // entries between checkpoints; 1,024
 	PutParallel      int           // puts in flight over all rounds; 256
 	MapEvery         int           // snapshots between full manifest maps; 1,000
@@ -83,13 +83,13 @@ func (l Limits) withDefaults() Limits {
 	def(&l.InlineBytes, 16<<10)
 	def(&l.FactsBytes, 32<<10)
 	def(&l.EntryBytes, 256<<10)
-	def(&l.MaxEntryBytes, 1<<20)
+	def(&l.MaxEntryBytes, 7<<20)
 	def(&l.QueueBytes, 1<<30)
 	def(&l.PutDeadline, 30*time.Second)
 	def(&l.FreezeAfter, 30*time.Second)
 	def(&l.PollInterval, 5*time.Second)
 	def(&l.OutcomeRetention, 7*24*time.Hour)
-	def(&l.OutcomeCount, 200_000)
+	def(&l.OutcomeCount, 1_000_000)
 	def(&l.CheckpointEvery, 1024)
 	def(&l.PutParallel, 256)
 	def(&l.MapEvery, 1000)

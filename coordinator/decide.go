@@ -106,9 +106,17 @@ func (c *Catalog) mend(ctx context.Context, d *candidate, r *twophase.Refused) e
 		return c.walkedTo(ctx, d.request.Commit, r.Table)
 	case twophase.ReasonReadPointTooOld:
 		return c.olderFacts(ctx, d, r.Table)
+	case twophase.ReasonTooLarge:
+		return c.tooLarge(d.request.Commit.Record)
 	default:
 		return c.refusal(d.ref, r)
 	}
+}
+
+func (c *Catalog) tooLarge(r twophase.Record) error {
+	legible([]twophase.Record{r})
+	size := len((&twophase.Entry{Records: []twophase.Record{r}}).Encode())
+	return limitError("max_entry_bytes", int64(size), int64(c.cfg.Limits.MaxEntryBytes))
 }
 
 func readVersion(rec *twophase.Committed, id twophase.TableID) twophase.Version {

@@ -132,7 +132,7 @@ func (c *Catalog) refusal(ref txnRef, r *twophase.Refused) error {
 	case twophase.ReasonAlreadyRegistered:
 		return &Error{Reason: TableExists, Message: "name or location are another table's: " + r.Detail, Table: table}
 	case twophase.ReasonTooLarge:
-		return limitError("entry_bytes", 0, int64(c.cfg.Limits.MaxEntryBytes))
+		return limitError("max_entry_bytes", int64(c.cfg.Limits.MaxEntryBytes)+1, int64(c.cfg.Limits.MaxEntryBytes))
 	}
 	return &Error{Reason: BrokenInvariant, Message: r.Error()}
 }

@@ -204,6 +204,7 @@ func (s *sequencer) decide(group []*submission) (twophase.Decision, *twophase.En
 		Rules: tables.Rules{}, Views: c.tables.views(requests), Fetched: c.facts.with(group),
 		MaxBytes: c.cfg.Limits.EntryBytes, Limit: c.cfg.Limits.MaxEntryBytes,
 	})
+	legible(d.Records)
 	e, err := st.Entry(d, twophase.TimeOf(c.cfg.Now()), c.cfg.Address)
 	return d, e, err
 }
