@@ -57,10 +57,12 @@ const (
 
 // payloadHead stands in front of the lines, as one line of JSON.
 type payloadHead struct {
-	Format     int                    `json:"format"`
-	Table      twophase.TableID       `json:"table"`
-	MetaDataID string                 `json:"metaDataId"`
-	Read       tables.ReadDeclaration `json:"read"`
+	Format     int              `json:"format"`
+	Table      twophase.TableID `json:"table"`
+	MetaDataID string           `json:"metaDataId"`
+	// Staged stands for the schema and properties that the piece was checked against.
+	Staged tables.Fingerprint     `json:"staged"`
+	Read   tables.ReadDeclaration `json:"read"`
 }
 
 const payloadFormat = 1

@@ -98,7 +98,8 @@ func (c *Catalog) parse(ctx context.Context, row TableInfo, read tables.ReadDecl
 		return nil, nil, inputError(row.Name, err)
 	}
 	p := &payload{
-		head:    payloadHead{Format: payloadFormat, Table: row.ID, MetaDataID: profile.MetaData.ID, Read: read},
+		head: payloadHead{Format: payloadFormat, Table: row.ID, MetaDataID: profile.MetaData.ID,
+			Staged: profile.Fingerprint(), Read: read},
 		actions: actions, parsed: parsed,
 	}
 	return p, profile, nil
@@ -239,7 +240,16 @@ func (c *Catalog) join(ctx context.Context, row TableInfo, digests []twophase.Di
 	if err != nil {
 		return nil, err
 	}
-	facts, err := tables.PartFacts(actions, profile, head.Read)
+	// A blind part has no read point from which a change of the metadata since it was
+	// staged could be found; the fingerprint finds it.
+	staged := profile.Fingerprint()
+	for _, p := range pieces {
+		if p.head.Staged != staged {
+			staged = p.head.Staged
+			break
+		}
+	}
+	facts, err := tables.PartFactsSince(actions, profile, staged, head.Read)
 	if err != nil {
 		return nil, inputError(row.Name, err)
 	}
