@@ -36,6 +36,8 @@ func (d *decision) onTable(r Record, id TableID, fits func(*Table) bool) Answer 
 	switch {
 	case !ok || t.Released:
 		return refuse(Refused{Reason: ReasonUnknownTable, Table: id})
+	case t.isReplaced() && aboutLog(r):
+		return refuse(Refused{Reason: ReasonFrozen, Table: id, Detail: t.Frozen.Cause.String()})
 	case d.found[id]:
 		return Answer{Deferred: true}
 	case fits != nil && !fits(t):
@@ -46,6 +48,16 @@ func (d *decision) onTable(r Record, id TableID, fits func(*Table) bool) Answer 
 		d.found[id], d.touched[id] = true, true
 	}
 	return ans
+}
+
+// aboutLog reports whether the record makes something in a log history, which
+// on a replaced table is another table's log.
+func aboutLog(r Record) bool {
+	switch r.(type) {
+	case *Foreign, *Barrier, *Range:
+		return true
+	}
+	return false
 }
 
 // foreign fills in the verdicts on what is pending at this very state (R4).

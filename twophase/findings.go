@@ -155,10 +155,19 @@ func (t *Table) sweep() {
 	t.Past = slices.DeleteFunc(t.Past, func(p *Past) bool { return p.gone })
 }
 
+// present is a live table whose log still is its own: what stands in the place of a
+// replaced table is none of its history (R22).
+func (f *fold) present(id TableID) *Table {
+	if t := f.live(id); t != nil && !t.isReplaced() {
+		return t
+	}
+	return nil
+}
+
 // foreign makes a foreign version history (R4): the first record for a version
 // counts, and only one that leaves no pending change without a verdict.
 func (f *fold) foreign(r *Foreign) {
-	t := f.live(r.Table)
+	t := f.present(r.Table)
 	if t == nil || !f.next1(t, r.Version, r.Found) || !f.covered(t, foundTxns(r.Found), r.Verdicts, 0) {
 		return
 	}
@@ -175,7 +184,7 @@ func (f *fold) foreign(r *Foreign) {
 // barrier makes an empty version of ours history (R4). It repeats the marker
 // below it, so it leaves the marker alone (A16).
 func (f *fold) barrier(r *Barrier) {
-	t := f.live(r.Table)
+	t := f.present(r.Table)
 	if t == nil || !f.next1(t, r.Version, r.Found) || !f.covered(t, append(foundTxns(r.Found), r.NotApplied...), r.Verdicts, 0) {
 		return
 	}
@@ -250,7 +259,7 @@ func (f *fold) judge(t *Table, verdicts []Verdict) {
 
 // ranged takes over what a cleaned log does not show version by version (R22 b).
 func (f *fold) ranged(r *Range) {
-	t := f.live(r.Table)
+	t := f.present(r.Table)
 	if t == nil || r.From != t.Recorded+1 || r.To < r.From || r.Marker < t.Marker || !f.covered(t, nil, r.Verdicts, r.Marker) {
 		return
 	}

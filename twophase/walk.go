@@ -37,7 +37,7 @@ type Walk struct {
 	seen   time.Duration // when N-1 was seen
 	ended  time.Duration // when the log was seen to end with N-1
 	above  Version       // a commit at or above N that a listing showed; NoVersion if none
-	last   Hash          // identity of N-1; zero if not known
+	last   Hash          // identity of N-1; zero if its commit was gone
 }
 
 // NewWalk begins a walk.
@@ -145,7 +145,7 @@ func (w *Walk) listed(l Listing) {
 	switch {
 	case !l.Owner || !l.FromThere:
 		w.effect = ReadCleaned{}
-	case !w.last.IsZero() && l.Identity != w.last && !w.in.weak.has(weakAnyIdentity):
+	case l.Identity != w.last && !w.in.weak.has(weakAnyIdentity): // a commit that was absent does not come back
 		w.effect = w.replaced(fmt.Sprintf("version %d has other content than was recorded", w.at()-1))
 	case l.Commit >= w.at():
 		w.seen, w.above = w.issued, l.Commit

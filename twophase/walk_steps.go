@@ -41,7 +41,7 @@ func (s *State) WalkInput(id TableID, ended time.Duration) WalkInput {
 			in.Caps = s.caps
 		}
 		for _, c := range t.Pending {
-			if c.Round == r {
+			if c.Round == r || s.weak.has(weakOwnRoundEnd) {
 				in.Changes = append(in.Changes, c)
 			}
 		}

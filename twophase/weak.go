@@ -11,6 +11,7 @@ const (
 	weakRing             weakness = 1 << iota // R1: a slot takes an entry whatever older one it holds
 	weakOvertaking                            // R2: a component opens past one that waits in front of it
 	weakNumbersRestart                        // R2: change numbers begin at 1 whatever the log says
+	weakOwnRoundEnd                           // R2: a publisher takes all that is pending, not the round
 	weakNextFree                              // R3: what exists is passed over unread
 	weakBarrierMarks                          // R4: a barrier carries the marker of what it gives up
 	weakVerdictsStay                          // R4: verdicts do not age

@@ -1,0 +1,78 @@
+package twophase
+
+import (
+	"flag"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+var (
+	simSteps = flag.Int("sim.steps", 2_000_000, "random steps of the simulator")
+	simSeed  = flag.Uint64("sim.seed", 1, "first seed of the simulator; with -sim.steps=1 that run alone")
+	simHours = flag.Float64("sim.hours", 0, "run the simulator for so many hours instead")
+)
+
+// profiles are the worlds of the simulation, in turn.
+func profiles() []profile {
+	base := defaultProfile()
+	small := base
+	small.replicas, small.slots = 2, 8
+	large := base
+	large.replicas, large.slots = 5, 32
+	alone := base
+	alone.replicas = 1
+	cleaned := base
+	cleaned.clean, cleaned.jump, cleaned.replace, cleaned.floor, cleaned.keep = 0.6, 0.02, 0.01, 0.05, 5
+	builds := base
+	builds.builds = true
+	restored := base
+	restored.restore = 0.002
+	crowded := base
+	crowded.client, crowded.round = 0.2, 6
+	crowded.tables = append([]toyTable{{name: "single", single: true}, {name: "also open"}}, defaultTables...)
+	return []profile{base, small, large, cleaned, crowded, base, alone, builds, restored}
+}
+
+// TestSimulation: no world breaks an invariant.
+func TestSimulation(t *testing.T) {
+	all := profiles()
+	var steps, runs atomic.Int64
+	var next atomic.Uint64
+	var mu sync.Mutex
+	counts := map[string]int{}
+	next.Store(*simSeed)
+	end := time.Now().Add(time.Duration(*simHours * float64(time.Hour)))
+	done := func() bool {
+		if *simHours > 0 {
+			return time.Now().After(end)
+		}
+		return steps.Load() >= int64(*simSteps)
+	}
+	var wg sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		wg.Go(func() {
+			for !done() && !t.Failed() {
+				seed := next.Add(1) - 1
+				p := all[seed%uint64(len(all))]
+				w := newWorld(p, seed)
+				broken := w.run()
+				steps.Add(int64(w.random))
+				runs.Add(1)
+				if broken != nil {
+					t.Errorf("seed %d broke an invariant at step %d.\n%s\nReplay: go test ./twophase -run TestSimulation -sim.steps=1 -sim.seed=%d\n%s",
+						seed, w.step, broken, seed, replay(p, seed))
+				}
+				mu.Lock()
+				for k, n := range w.check.counts {
+					counts[k] += n
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	t.Logf("%d steps in %d runs: %v", steps.Load(), runs.Load(), counts)
+}
