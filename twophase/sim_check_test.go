@@ -1,7 +1,6 @@
 package twophase
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
