@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 
 	"github.com/google/uuid"
 
@@ -145,13 +146,10 @@ func (c *Catalog) twins(info TableInfo) []string {
 }
 
 // Create writes version 0 of a new table and registers it. A try that died between
-// the two is finished by the same call.
+// the two is finished by the same call, and repeating it answers the table as it is.
 func (c *Catalog) Create(ctx context.Context, r CreateRequest) (TableInfo, []string, error) {
 	p, err := c.place(r.Name, r.URI, &r.Mode)
 	if err != nil {
-		return TableInfo{}, nil, err
-	}
-	if err := c.notTaken(r.Name, p.uri); err != nil {
 		return TableInfo{}, nil, err
 	}
 	data, err := tables.RenderCreate(tables.CreateInput{ID: uuid.NewString(), Name: r.Name, Description: r.Description, Schema: r.Schema,
@@ -159,7 +157,13 @@ func (c *Catalog) Create(ctx context.Context, r CreateRequest) (TableInfo, []str
 	if err != nil {
 		return TableInfo{}, nil, inputError(r.Name, err)
 	}
-	if err := c.vacant(ctx, p, r.Name); err != nil {
+	if row, err := c.table(p.uri); err == nil && row.Name == r.Name && c.createdBefore(ctx, p, data) {
+		return row, nil, nil
+	}
+	if err := c.notTaken(r.Name, p.uri); err != nil {
+		return TableInfo{}, nil, err
+	}
+	if err := c.vacant(ctx, p, r.Name, data); err != nil {
 		return TableInfo{}, nil, err
 	}
 	id, err := c.claim(ctx, p, false)
@@ -188,15 +192,36 @@ func (c *Catalog) Create(ctx context.Context, r CreateRequest) (TableInfo, []str
 	return info, warnings, err
 }
 
+// createdBefore reports whether an earlier try of the same call wrote version 0: it
+// says what this one would write, but for id and times.
+func (c *Catalog) createdBefore(ctx context.Context, p placed, data []byte) bool {
+	there, err := p.log.ReadCommit(ctx, 0)
+	if err != nil || there.Actions.MetaData == nil || there.Actions.Protocol == nil {
+		return false
+	}
+	mine, err := tables.ParseCommit(p.uri, 0, data)
+	if err != nil {
+		return false
+	}
+	said := func(commit *tables.Commit) (tables.MetaData, tables.Protocol) {
+		m, q := *commit.Actions.MetaData, *commit.Actions.Protocol
+		m.ID, m.Raw, q.Raw = "", nil, nil
+		return m, q
+	}
+	m1, q1 := said(there)
+	m2, q2 := said(mine)
+	return reflect.DeepEqual(m1, m2) && reflect.DeepEqual(q1, q2)
+}
+
 // vacant: there is nothing at the place, or version 0 of an earlier try of this call.
-func (c *Catalog) vacant(ctx context.Context, p placed, name string) error {
+func (c *Catalog) vacant(ctx context.Context, p placed, name string, data []byte) error {
 	l, err := p.log.List(ctx, 0)
 	if err != nil {
 		return c.objectsError(p.uri, err)
 	}
 	owner, err := p.log.Owner(ctx)
 	ours := err == nil && owner.Catalog == c.journal.Meta().Catalog && c.row(owner.Table).URI == ""
-	if l.Last() == twophase.NoVersion || ours && l.Last() == 0 {
+	if l.Last() == twophase.NoVersion || ours && l.Last() == 0 && c.createdBefore(ctx, p, data) {
 		return nil
 	}
 	return &Error{Reason: NotATable, Message: fmt.Sprintf("there is a Delta table at %s already; register it instead", p.uri),
