@@ -1,0 +1,153 @@
+package e2e_test
+
+import (
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/txcoord/txcoord/e2e/checker"
+	txcoordv1 "github.com/txcoord/txcoord/proto/txcoord/v1"
+)
+
+// change is what a transaction does to one table, by the client's own books.
+type change struct {
+	table string
+	// adds are the data files that it adds, removes those that it takes away, both
+	// with what is in them.
+	adds, removes []dataFile
+	// digest of the staged part; empty where the client does not know it.
+	digest string
+}
+
+// attempt is one transaction id that a client used.
+type attempt struct {
+	id      string
+	changes []change
+	outcome *txcoordv1.Outcome // committed, if set
+	refused bool
+}
+
+// books are what clients did and were told. They are the test's, never the server's.
+type books struct {
+	mu       sync.Mutex
+	attempts map[string]*attempt
+}
+
+func newBooks() *books { return &books{attempts: map[string]*attempt{}} }
+
+// begins notes an attempt before its commit is sent; once, if the call is repeated.
+func (b *books) begins(id string, changes []change) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.attempts[id] == nil {
+		b.attempts[id] = &attempt{id: id, changes: changes}
+	}
+}
+
+// refuses notes a final no.
+func (b *books) refuses(id string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.attempts[id].refused = true
+}
+
+// commits notes that the server said COMMITTED.
+func (b *books) commits(o *txcoordv1.Outcome) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.attempts[o.GetTransactionId()].outcome = o
+}
+
+// numbers counts what became of the attempts.
+func (b *books) numbers() (committed, refused, unresolved int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, a := range b.attempts {
+		switch {
+		case a.outcome != nil:
+			committed++
+		case a.refused:
+			refused++
+		default:
+			unresolved++
+		}
+	}
+	return committed, refused, unresolved
+}
+
+// run hands the books to the checker.
+func (b *books) run() checker.Run {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var r checker.Run
+	for _, id := range slices.Sorted(maps.Keys(b.attempts)) {
+		a := b.attempts[id]
+		switch {
+		case a.outcome != nil:
+			r.Committed = append(r.Committed, a.answered())
+		case a.refused:
+			r.Refused = append(r.Refused, a.unanswered())
+		default:
+			r.Unresolved = append(r.Unresolved, a.unanswered())
+		}
+	}
+	return r
+}
+
+func (a *attempt) unanswered() checker.Transaction {
+	x := checker.Transaction{ID: a.id}
+	for _, c := range a.changes {
+		p := checker.Part{Table: c.table}
+		for _, f := range c.adds {
+			p.Adds = append(p.Adds, f.path)
+		}
+		if c.digest != "" {
+			p.Digests = []string{c.digest}
+		}
+		x.Parts = append(x.Parts, p)
+	}
+	return x
+}
+
+func (a *attempt) answered() checker.Transaction {
+	x := a.unanswered()
+	committed := a.outcome.GetCommitted()
+	x.Snapshot = committed.GetSnapshotVersion()
+	for i := range x.Parts {
+		for _, d := range committed.GetTables() {
+			if d.GetTable() != x.Parts[i].Table || d.GetState() != txcoordv1.DeliveryState_DELIVERY_STATE_PUBLISHED {
+				continue
+			}
+			place := int(d.GetPlace())
+			x.Parts[i].Version, x.Parts[i].Place = d.GetVersion(), &place
+		}
+	}
+	return x
+}
+
+// totals is how many rows a table holds and what their amounts add up to.
+type totals struct{ rows, amount int64 }
+
+// totalsAt says, from the books alone, what each table holds at a snapshot.
+func (b *books) totalsAt(snapshot uint64) map[string]totals {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	all := map[string]totals{}
+	for _, a := range b.attempts {
+		s := a.outcome.GetCommitted().GetSnapshotVersion()
+		if s == 0 || s > snapshot {
+			continue
+		}
+		for _, c := range a.changes {
+			t := all[c.table]
+			for _, f := range c.adds {
+				t.rows, t.amount = t.rows+f.rows, t.amount+f.amount
+			}
+			for _, f := range c.removes {
+				t.rows, t.amount = t.rows-f.rows, t.amount-f.amount
+			}
+			all[c.table] = t
+		}
+	}
+	return all
+}

@@ -1,0 +1,26 @@
+// Package e2e_test runs txcoord as processes and kills them. A server is this test
+// binary started again, on the stores and through the wire that a real one uses;
+// clients are the Go client; and what is left on disk afterwards is judged by
+// package checker, which shares no code with the writer, and by engines that
+// nobody here wrote.
+package e2e_test
+
+import (
+	"flag"
+	"os"
+	"testing"
+)
+
+var (
+	stormKills   = flag.Int("storm.kills", 14, "how often the storm's server is killed; raise it for hours of storm")
+	stormClients = flag.Int("storm.clients", 8, "how many clients the storm has")
+	stormSeed    = flag.Uint64("storm.seed", 0, "the storm's seed; 0 takes another one each time, and prints it")
+	keep         = flag.String("keep", "", "where folders of tests are made, and left; a temporary one if empty")
+)
+
+func TestMain(m *testing.M) {
+	if c := os.Getenv(serverVariable); c != "" {
+		os.Exit(serverMain(c))
+	}
+	os.Exit(m.Run())
+}

@@ -1,0 +1,193 @@
+package e2e_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+
+	"github.com/txcoord/txcoord/clients/go"
+)
+
+// process is a server process, which can be started again and again.
+type process struct {
+	t      testing.TB
+	config serverConfig
+
+	mu      sync.Mutex
+	address string
+	running *run
+}
+
+// run is one life of a process; ended is closed when it is over.
+type run struct {
+	cmd   *exec.Cmd
+	input io.Closer
+	ended chan struct{}
+}
+
+// startLimit is how long a server may take to listen, on a busy machine.
+const startLimit = 30 * time.Second
+
+// start starts the process and returns when it listens, or false when it ended
+// before, as one does that is to be killed while it starts.
+func (p *process) start(k *kill) bool {
+	p.t.Helper()
+	config := p.config
+	config.Kill = k
+	raw, err := json.Marshal(config)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	r, lines, err := launch(raw, filepath.Join(config.Dir, logFile))
+	if err != nil {
+		p.t.Fatalf("start server: %v", err)
+	}
+	p.mu.Lock()
+	p.running = r
+	p.mu.Unlock()
+	select {
+	case address, ok := <-lines:
+		if !ok && k == nil {
+			p.t.Fatalf("the server does not start\n%s", p.log())
+		}
+		p.mu.Lock()
+		p.address = address
+		p.mu.Unlock()
+		return ok
+	case <-time.After(startLimit):
+		p.t.Fatalf("the server does not listen after %s\n%s", startLimit, p.log())
+	}
+	return false
+}
+
+// launch starts the test binary as a server. The channel gets the first line that
+// it prints, and is closed when there is none.
+func launch(config []byte, log string) (*run, <-chan string, error) {
+	stderr, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer stderr.Close()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), serverVariable+"="+string(config))
+	cmd.Stderr = stderr
+	input, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	output, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, nil, err
+	}
+	r := &run{cmd: cmd, input: input, ended: make(chan struct{})}
+	first := make(chan string, 1)
+	go func() {
+		if lines := bufio.NewScanner(output); lines.Scan() {
+			first <- lines.Text()
+		}
+		close(first)
+		_ = cmd.Wait()
+		close(r.ended)
+	}()
+	return r, first, nil
+}
+
+// kill sends SIGKILL and waits. It does not matter if the process was quicker.
+func (p *process) kill() {
+	p.mu.Lock()
+	r := p.running
+	p.mu.Unlock()
+	_ = r.cmd.Process.Kill()
+	<-r.ended
+}
+
+// ended reports whether the process ends by itself within a time.
+func (p *process) ended(within time.Duration) bool {
+	p.mu.Lock()
+	r := p.running
+	p.mu.Unlock()
+	select {
+	case <-r.ended:
+		return true
+	case <-time.After(within):
+		return false
+	}
+}
+
+// stop lets the process end properly.
+func (p *process) stop() {
+	p.t.Helper()
+	p.mu.Lock()
+	r := p.running
+	p.mu.Unlock()
+	if r == nil {
+		return
+	}
+	_ = r.input.Close()
+	if !p.ended(startLimit) {
+		p.t.Errorf("the server does not end\n%s", p.log())
+		p.kill()
+	}
+	if status, ok := r.cmd.ProcessState.Sys().(syscall.WaitStatus); ok && !status.Signaled() && !r.cmd.ProcessState.Success() {
+		p.t.Errorf("server: %s\n%s", r.cmd.ProcessState, p.log())
+	}
+}
+
+// log is the end of what the server wrote.
+func (p *process) log() string {
+	b, err := os.ReadFile(filepath.Join(p.config.Dir, logFile))
+	if err != nil {
+		return err.Error()
+	}
+	return "the server's log ends with:\n" + string(b[max(0, len(b)-3000):])
+}
+
+// trace is what the server wrote about its writes, one line each.
+func (p *process) trace() []string {
+	p.t.Helper()
+	b, err := os.ReadFile(filepath.Join(p.config.Dir, traceFile))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		p.t.Fatal(err)
+	}
+	return strings.Split(strings.TrimSuffix(string(b), "\n"), "\n")
+}
+
+// dial makes a client that finds the server at whatever port its latest life has.
+func (p *process) dial() *client.Client {
+	p.t.Helper()
+	find := func(ctx context.Context, _ string) (net.Conn, error) {
+		p.mu.Lock()
+		address := p.address
+		p.mu.Unlock()
+		return (&net.Dialer{}).DialContext(ctx, "tcp", address)
+	}
+	c, err := client.Dial("passthrough:///txcoord", client.Options{DialOptions: []grpc.DialOption{
+		grpc.WithContextDialer(find),
+		grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: 10 * time.Millisecond, Multiplier: 1.3, Jitter: 0.2, MaxDelay: 100 * time.Millisecond},
+			MinConnectTimeout: time.Second,
+		}),
+	}})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.t.Cleanup(func() { c.Close() })
+	return c
+}
