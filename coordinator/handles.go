@@ -40,6 +40,7 @@ type handle struct {
 	stopped error
 
 	look looker
+	tail tail
 }
 
 type seenETag struct {

@@ -33,6 +33,7 @@ func (c *Catalog) readVersion(ctx context.Context, t *handle, v twophase.Version
 	}
 	t.seen(v, at)
 	t.know(v, commit.Object.ETag, commit.Identity)
+	t.tail.saw(v, commit.Raw)
 	return twophase.SeenVersion{Seen: *seen}, nil
 }
 

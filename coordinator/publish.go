@@ -246,9 +246,11 @@ func (p *publisher) othersProgress(bucket string) bool {
 }
 
 // putVersion renders the changes as a version and puts it. Its content is a pure
-// function of journal and payloads, so every publisher puts the same actions (R2).
-func (c *Catalog) putVersion(ctx context.Context, t *handle, w *twophase.Walk, e twophase.PutVersion) (twophase.WalkResult, error) {
+// function of journal, payloads and the log below it, so every publisher puts the
+// same actions (R2).
+func (c *Catalog) putVersion(ctx context.Context, t *handle, w *twophase.Walk, from *twophase.WalkInput, e twophase.PutVersion) (twophase.WalkResult, error) {
 	in := tables.RenderInput{Marker: e.Changes[len(e.Changes)-1].Number}
+	in.Later = laterVersions(from, changesAfter(from, in.Marker, nil))
 	for _, ch := range e.Changes {
 		txn, err := c.renderTxn(ctx, t, ch)
 		if err != nil {
@@ -260,8 +262,9 @@ func (c *Catalog) putVersion(ctx context.Context, t *handle, w *twophase.Walk, e
 	return c.put(ctx, t, w, e.Version, in)
 }
 
-func (c *Catalog) putBarrier(ctx context.Context, t *handle, w *twophase.Walk, e twophase.PutBarrier) (twophase.WalkResult, error) {
+func (c *Catalog) putBarrier(ctx context.Context, t *handle, w *twophase.Walk, from *twophase.WalkInput, e twophase.PutBarrier) (twophase.WalkResult, error) {
 	in := tables.RenderInput{Marker: e.Marker}
+	in.Later = laterVersions(from, changesAfter(from, e.Marker, e.GiveUp))
 	for _, ch := range e.GiveUp {
 		for _, d := range ch.Part.Digests {
 			in.NotApplied = append(in.NotApplied, tables.TxnRef{ID: ch.Txn, Digest: d})
@@ -280,7 +283,7 @@ func (c *Catalog) renderHead(in *tables.RenderInput, r *twophase.Round) {
 // renderTxn fetches a change's lines. A missing payload makes the publisher fold
 // again first (R20): somebody else may have published and removed it.
 func (c *Catalog) renderTxn(ctx context.Context, t *handle, ch *twophase.Change) (tables.RenderTxn, error) {
-	out := tables.RenderTxn{ID: ch.Txn, Digests: ch.Part.Digests, Blind: ch.Part.Read.Blind}
+	out := tables.RenderTxn{ID: ch.Txn, Digests: ch.Part.Digests, Blind: ch.Part.Read.Blind, Read: ch.Part.Read.Version}
 	for _, d := range ch.Part.Digests {
 		id := payloadID{Begun: c.begunOf(ch.Txn), Txn: ch.Txn, Table: t.id, Digest: d}
 		p, err := c.payloads.get(ctx, id)
@@ -310,9 +313,9 @@ func (c *Catalog) begunOf(id twophase.TxnID) (p twophase.Position) {
 // put renders a version and puts it, if what the walk rests on is still young
 // enough when everything is ready (R9, R10).
 func (c *Catalog) put(ctx context.Context, t *handle, w *twophase.Walk, v twophase.Version, in tables.RenderInput) (twophase.WalkResult, error) {
-	data, err := tables.RenderCommit(in)
+	data, err := c.render(ctx, t, v, in)
 	if err != nil {
-		return nil, c.tableError(t, BrokenInvariant, "a decided version cannot be rendered", err)
+		return nil, err
 	}
 	if err := c.freshFold(ctx); err != nil {
 		return nil, err
@@ -325,6 +328,7 @@ func (c *Catalog) put(ctx context.Context, t *handle, w *twophase.Walk, v twopha
 	switch {
 	case err == nil:
 		t.seen(v, at)
+		t.tail.saw(v, data)
 		return twophase.PutResult{Done: true, Identity: twophase.HashOf(data)}, nil
 	case errors.Is(err, objstore.ErrExists):
 		return twophase.PutResult{Exists: true}, nil
@@ -332,4 +336,31 @@ func (c *Catalog) put(ctx context.Context, t *handle, w *twophase.Walk, v twopha
 		return twophase.PutResult{Unknown: true}, nil
 	}
 	return nil, c.objectsError(t.uri, err)
+}
+
+// render makes the version's bytes on top of the one below it, which this walk has
+// read or put, or which is recorded.
+func (c *Catalog) render(ctx context.Context, t *handle, v twophase.Version, in tables.RenderInput) ([]byte, error) {
+	var out tables.Rendered
+	err := t.tail.on(ctx, t.log, v-1, func(below *tables.Tail) (err error) {
+		if err := t.log.Prepare(ctx, below, &in); err != nil {
+			return err
+		}
+		if out, err = tables.RenderCommit(in); err != nil {
+			return c.tableError(t, BrokenInvariant, "a decided version cannot be rendered", err)
+		}
+		return nil
+	})
+	var own *Error
+	switch {
+	case errors.As(err, &own):
+		return nil, err
+	case err != nil:
+		return nil, c.logError(t.id, err)
+	}
+	if !out.Aligned {
+		c.log.Warn("a version's in-commit timestamp is not its round's: the table's time is ahead",
+			"table", t.uri, "version", v, "round", in.Round, "time", out.InCommitTimestamp.Std())
+	}
+	return out.Data, nil
 }

@@ -84,6 +84,11 @@ func (h *handles) load(ctx context.Context, t *handle) error {
 		return h.c.logError(t.id, err)
 	}
 	profile := state.Profile()
+	tail, err := t.log.TailOf(ctx, state)
+	if err != nil {
+		return h.c.logError(t.id, err)
+	}
+	t.tail.offer(tail)
 	view := tables.NewView(state)
 	var fetched submission
 	for {

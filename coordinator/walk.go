@@ -169,6 +169,10 @@ func (c *Catalog) walkOnce(ctx context.Context, t *handle, in twophase.WalkInput
 			return nil, ctx.Err()
 		}
 	}
+	if !in.LookUp && len(in.Changes) > 0 {
+		// A whole state may have to be read for it. If it fails, a put says so.
+		_ = t.tail.on(ctx, t.log, in.Recorded, nil)
+	}
 	w := twophase.NewWalk(in, c.cfg.Boot())
 	for {
 		var result twophase.WalkResult
@@ -200,9 +204,9 @@ func (c *Catalog) carryOut(ctx context.Context, t *handle, w *twophase.Walk, in 
 	case twophase.ReadCleaned:
 		return c.readCleaned(ctx, t, in.Recorded)
 	case twophase.PutVersion:
-		return c.putVersion(ctx, t, w, e)
+		return c.putVersion(ctx, t, w, &in, e)
 	case twophase.PutBarrier:
-		return c.putBarrier(ctx, t, w, e)
+		return c.putBarrier(ctx, t, w, &in, e)
 	}
 	return nil, nil
 }
