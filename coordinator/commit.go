@@ -22,23 +22,32 @@ func (c *Catalog) Commit(ctx context.Context, r CommitRequest) (Outcome, error) 
 	if err != nil {
 		return Outcome{}, err
 	}
-	if _, ok := c.decidedOutcome(ref.id); !ok {
-		if err := c.checkTables(r.Tables, r.Reads, r.Wait); err != nil {
-			return Outcome{}, err
-		}
-		parts := make([]*part, len(r.Tables))
-		err := parallelIndex(len(r.Tables), 32, func(i int) (err error) {
-			parts[i], err = c.assemble(ctx, ref, r.Tables[i])
-			return err
-		})
-		if err != nil {
-			return Outcome{}, err
-		}
-		if err := c.decide(ctx, ref, parts, r.Reads, r.VerifyFiles); err != nil {
+	if !c.decided(ref.id) {
+		// The same call may be under way twice: what one of them decided, and swept, is
+		// the answer of the other.
+		if err := c.decideParts(ctx, ref, r); err != nil && !c.decided(ref.id) {
 			return Outcome{}, err
 		}
 	}
 	return c.answer(ctx, ref, want, r.WaitLimit)
+}
+
+func (c *Catalog) decideParts(ctx context.Context, ref txnRef, r CommitRequest) error {
+	if err := c.stillOpen(ref); err != nil {
+		return err
+	}
+	if err := c.checkTables(r.Tables, r.Reads, r.Wait); err != nil {
+		return err
+	}
+	parts := make([]*part, len(r.Tables))
+	err := parallelIndex(len(r.Tables), 32, func(i int) (err error) {
+		parts[i], err = c.assemble(ctx, ref, r.Tables[i])
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return c.decide(ctx, ref, parts, r.Reads, r.VerifyFiles)
 }
 
 // CommitOnce is Begin, Stage and Commit in one call, by key. Small payloads become
@@ -57,7 +66,9 @@ func (c *Catalog) CommitOnce(ctx context.Context, r OnceRequest) (Outcome, strin
 	}
 	if !decided {
 		if want, err = c.decideOnce(ctx, ref, r); err != nil {
-			return Outcome{}, "", err
+			if want, decided, _ = c.decidedOnce(ref, r); !decided || want == nil {
+				return Outcome{}, "", err
+			}
 		}
 	}
 	o, err := c.answer(ctx, ref, want, r.WaitLimit)

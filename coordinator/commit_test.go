@@ -9,6 +9,7 @@ import (
 )
 
 func TestOneCallCommitsSeveralTables(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	for _, name := range []string{"a", "b", "c"} {
 		w.create(name, twophase.ModeOpen)

@@ -26,6 +26,7 @@ func inputWorld(t *testing.T) *world {
 }
 
 func TestBadActionsAreRefused(t *testing.T) {
+	t.Parallel()
 	w := inputWorld(t)
 	for name, c := range map[string]struct {
 		part   coordinator.OnceTable
@@ -82,6 +83,7 @@ func TestBadActionsAreRefused(t *testing.T) {
 
 // Names in a log may be any bytes. They come back in messages and in the journal.
 func TestNamesThatAreNoTextAreCarried(t *testing.T) {
+	t.Parallel()
 	w := inputWorld(t)
 	w.commit("first", blind("plain", "a%FFb.parquet"))
 	_, err := w.try("second", blind("plain", "a%FFb.parquet"))
@@ -132,6 +134,7 @@ func metaData(id, schema string) []byte {
 }
 
 func TestCommitsThatCannotBeAreRefused(t *testing.T) {
+	t.Parallel()
 	w := inputWorld(t)
 	b := w.begin("job")
 	staged := w.stage(b.Token, blind("plain", "1"))
@@ -168,6 +171,7 @@ func TestCommitsThatCannotBeAreRefused(t *testing.T) {
 }
 
 func TestPartsThatDoNotGoTogetherAreRefused(t *testing.T) {
+	t.Parallel()
 	w := inputWorld(t)
 	b := w.begin("job")
 	one := w.stage(b.Token, change("plain", readAt(1), add("1")))
@@ -192,6 +196,7 @@ func TestPartsThatDoNotGoTogetherAreRefused(t *testing.T) {
 }
 
 func TestTokensThatAreNotOursAreRefused(t *testing.T) {
+	t.Parallel()
 	w := (&world{}).open(t)
 	w.create("t", twophase.ModeExclusive)
 	b := w.begin("job")
@@ -259,6 +264,7 @@ func (w *world) checkToken(name, token string, digest twophase.Digest, reason co
 }
 
 func TestLimitsAreNamed(t *testing.T) {
+	t.Parallel()
 	w := &world{}
 	w.cfg.Limits = coordinator.Limits{KeyBytes: 10, MaxTTL: time.Hour, TablesPerTxn: 2, PartsPerTable: 2, ReadFiles: 2,
 		Actions: tables.Limits{LineBytes: 400, PartBytes: 1000, Actions: 3}}
@@ -317,6 +323,7 @@ func TestLimitsAreNamed(t *testing.T) {
 }
 
 func TestBrokenLogsAreRefused(t *testing.T) {
+	t.Parallel()
 	w := (&world{}).open(t)
 	for name, broken := range map[string]struct {
 		do     func(table string)

@@ -45,8 +45,10 @@ type openRecord struct {
 	Client   string    `json:"client,omitempty"`
 	Begun    time.Time `json:"begun"`
 	Deadline time.Time `json:"deadline"`
-	Tables   []string  `json:"tables,omitempty"`
-	Bytes    []int64   `json:"bytes,omitempty"`
+	// Tables, and how many bytes and parts are staged for each.
+	Tables []string `json:"tables,omitempty"`
+	Bytes  []int64  `json:"bytes,omitempty"`
+	Parts  []int    `json:"parts,omitempty"`
 }
 
 func newOpenTxns(c *Catalog) *openTxns {
@@ -188,33 +190,38 @@ func (o *openTxns) list() []OpenTxn {
 func openKey(id twophase.TxnID) string { return "open/" + id.String() }
 
 // run writes advisory records, in the background and many at a time. What could not
-// be written is tried again.
+// be written is tried again. At the end it writes what has changed, if that is quick.
 func (o *openTxns) run(ctx context.Context) {
 	for {
 		select {
 		case <-o.ready:
 		case <-ctx.Done():
+			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+			defer cancel()
+			_ = o.flush(last)
 			return
 		}
-		o.mu.Lock()
-		dirty := o.dirty
-		o.dirty = map[twophase.TxnID]bool{}
-		o.mu.Unlock()
-		ids := slices.Collect(maps.Keys(dirty))
-		err := parallel(ids, 64, func(id twophase.TxnID) error {
-			err := o.save(ctx, id)
-			if err != nil {
-				o.mu.Lock()
-				o.markLocked(id)
-				o.mu.Unlock()
-			}
-			return err
-		})
-		if err != nil && ctx.Err() == nil {
+		if err := o.flush(ctx); err != nil && ctx.Err() == nil {
 			o.c.log.Warn("write the list of open transactions", "error", err)
 			pause(ctx, time.Second)
 		}
 	}
+}
+
+func (o *openTxns) flush(ctx context.Context) error {
+	o.mu.Lock()
+	dirty := o.dirty
+	o.dirty = map[twophase.TxnID]bool{}
+	o.mu.Unlock()
+	return parallel(slices.Collect(maps.Keys(dirty)), 64, func(id twophase.TxnID) error {
+		err := o.save(ctx, id)
+		if err != nil {
+			o.mu.Lock()
+			o.markLocked(id)
+			o.mu.Unlock()
+		}
+		return err
+	})
 }
 
 func (o *openTxns) save(ctx context.Context, id twophase.TxnID) error {
@@ -225,7 +232,7 @@ func (o *openTxns) save(ctx context.Context, id twophase.TxnID) error {
 		rec := openRecord{Txn: id.String(), Key: t.ref.key, Attempt: t.ref.attempt, Position: uint64(t.ref.begun), Client: t.client,
 			Begun: t.begun, Deadline: t.ref.deadline}
 		for _, st := range t.tables {
-			rec.Tables, rec.Bytes = append(rec.Tables, string(st.Table)), append(rec.Bytes, st.Bytes)
+			rec.Tables, rec.Bytes, rec.Parts = append(rec.Tables, string(st.Table)), append(rec.Bytes, st.Bytes), append(rec.Parts, st.Parts)
 		}
 		b, _ = json.Marshal(rec)
 	}
@@ -235,6 +242,23 @@ func (o *openTxns) save(ctx context.Context, id twophase.TxnID) error {
 	}
 	_, err := o.c.cfg.Store.Put(ctx, openKey(id), b, lock.Always())
 	return err
+}
+
+// restore takes up what a dead process had noted.
+func (o *openTxns) restore(id twophase.TxnID, rec *openRecord) {
+	o.add(txnRef{id: id, key: rec.Key, attempt: rec.Attempt, begun: twophase.Position(rec.Position), deadline: rec.Deadline}, rec.Client)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.markLocked(id) // decided meanwhile: the record goes
+	t := o.m[id]
+	if t == nil || len(rec.Bytes) != len(rec.Tables) || len(rec.Parts) != len(rec.Tables) {
+		return
+	}
+	t.begun = rec.Begun
+	for i, table := range rec.Tables {
+		id := twophase.TableID(table)
+		t.tables[id] = &StagedTable{Table: id, Name: o.c.row(id).Name, Bytes: rec.Bytes[i], Parts: rec.Parts[i]}
+	}
 }
 
 // load reads the advisory records after a restart. A deadline counts anew from here
@@ -259,12 +283,7 @@ func (o *openTxns) load(ctx context.Context) error {
 			if err != nil {
 				continue
 			}
-			o.add(txnRef{id: id, key: rec.Key, attempt: rec.Attempt, begun: twophase.Position(rec.Position), deadline: rec.Deadline}, rec.Client)
-			if o.c.decided(id) {
-				o.mu.Lock()
-				o.markLocked(id)
-				o.mu.Unlock()
-			}
+			o.restore(id, &rec)
 		}
 	}
 }

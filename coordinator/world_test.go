@@ -492,3 +492,14 @@ func (l *logged) has(part string) bool {
 }
 
 func (l *logged) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
+
+// hookedStore calls a hook before each put.
+type hookedStore struct {
+	lock.Store
+	beforePut func(key string)
+}
+
+func (h hookedStore) Put(ctx context.Context, key string, value []byte, c lock.Condition) (lock.Revision, error) {
+	h.beforePut(key)
+	return h.Store.Put(ctx, key, value, c)
+}

@@ -1,0 +1,330 @@
+package coordinator_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/txcoord/txcoord/coordinator"
+	"github.com/txcoord/txcoord/tables"
+	"github.com/txcoord/txcoord/tables/objstore"
+	"github.com/txcoord/txcoord/tables/objstore/objtest"
+	"github.com/txcoord/txcoord/twophase"
+)
+
+func isolated(r tables.ReadDeclaration, level tables.Isolation) tables.ReadDeclaration {
+	r.Isolation = level
+	return r
+}
+
+func readFiles(v twophase.Version, files ...string) tables.ReadDeclaration {
+	return tables.ReadDeclaration{Version: &v, Kind: tables.ReadFiles, Files: files}
+}
+
+func partitionedAdd(path, day string) []byte {
+	return fmt.Appendf(nil, `{"add":{"path":%q,"partitionValues":{"day":%q},"size":1,"modificationTime":1,"dataChange":true}}`+"\n", path, day)
+}
+
+// TestConflicts lets a winner commit, and then a loser that had read before it. The
+// winner is ours in one run and a foreign engine in the other.
+func TestConflicts(t *testing.T) {
+	t.Parallel()
+	seed := [][]byte{partitionedAdd("f1", "mon"), partitionedAdd("f2", "tue")}
+	rm := func(path, day string) []byte {
+		return fmt.Appendf(nil, `{"remove":{"path":%q,"deletionTimestamp":1,"dataChange":true,"extendedFileMetadata":true,"partitionValues":{"day":%q},"size":1}}`+"\n", path, day)
+	}
+	type part struct {
+		read    tables.ReadDeclaration
+		actions [][]byte
+	}
+	p := func(read tables.ReadDeclaration, actions ...[]byte) part { return part{read, actions} }
+	for name, c := range map[string]struct {
+		winner, loser part
+		rule          twophase.Rule // RuleNone: both may commit
+		path          string
+	}{
+		"delete/delete":                     {p(readAt(1), rm("f1", "mon")), p(readAt(1), rm("f1", "mon")), twophase.RuleDeleteDelete, "f1"},
+		"delete/delete of other files":      {p(readAt(1), rm("f1", "mon")), p(readAt(1), rm("f2", "tue")), twophase.RuleNone, ""},
+		"delete/read of a file":             {p(readAt(1), rm("f1", "mon")), p(readFiles(1, "f1"), partitionedAdd("n", "wed")), twophase.RuleDeleteRead, "f1"},
+		"delete/read of another file":       {p(readAt(1), rm("f1", "mon")), p(readFiles(1, "f2"), partitionedAdd("n", "wed")), twophase.RuleNone, ""},
+		"delete/read of the table":          {p(readAt(1), rm("f1", "mon")), p(readWhole(1), partitionedAdd("n", "wed")), twophase.RuleDeleteRead, ""},
+		"delete/read of a partition":        {p(readAt(1), rm("f1", "mon")), p(readPartition(1, "day", "mon"), partitionedAdd("n", "wed")), twophase.RuleDeleteRead, ""},
+		"delete/read of another partition":  {p(readAt(1), rm("f1", "mon")), p(readPartition(1, "day", "tue"), partitionedAdd("n", "wed")), twophase.RuleNone, ""},
+		"append/read of the table":          {p(blindRead, partitionedAdd("w", "mon")), p(readWhole(1), partitionedAdd("n", "wed")), twophase.RuleAppendRead, ""},
+		"append/read, WriteSerializable":    {p(blindRead, partitionedAdd("w", "mon")), p(isolated(readWhole(1), tables.WriteSerializable), partitionedAdd("n", "wed")), twophase.RuleNone, ""},
+		"append that read/read, WriteSer.":  {p(readWhole(1), partitionedAdd("w", "mon")), p(isolated(readWhole(1), tables.WriteSerializable), partitionedAdd("n", "wed")), twophase.RuleAppendRead, ""},
+		"append/read of a partition":        {p(blindRead, partitionedAdd("w", "mon")), p(readPartition(1, "day", "mon"), partitionedAdd("n", "wed")), twophase.RuleAppendRead, ""},
+		"append/read of another partition":  {p(blindRead, partitionedAdd("w", "mon")), p(readPartition(1, "day", "tue"), partitionedAdd("n", "wed")), twophase.RuleNone, ""},
+		"append/append":                     {p(blindRead, partitionedAdd("w", "mon")), p(readAt(1), partitionedAdd("n", "wed")), twophase.RuleNone, ""},
+		"append of the same path":           {p(blindRead, partitionedAdd("w", "mon")), p(blindRead, partitionedAdd("w", "mon")), twophase.RulePathExists, "w"},
+		"application, same version":         {p(blindRead, txnAction("app", 7), partitionedAdd("w", "mon")), p(blindRead, txnAction("app", 7), partitionedAdd("n", "mon")), twophase.RuleAppVersion, ""},
+		"application, older version":        {p(blindRead, txnAction("app", 7), partitionedAdd("w", "mon")), p(blindRead, txnAction("app", 6), partitionedAdd("n", "mon")), twophase.RuleAppVersion, ""},
+		"application, newer version":        {p(blindRead, txnAction("app", 7), partitionedAdd("w", "mon")), p(blindRead, txnAction("app", 8), partitionedAdd("n", "mon")), twophase.RuleNone, ""},
+		"application that was read":         {p(blindRead, txnAction("app", 7), partitionedAdd("w", "mon")), p(tables.ReadDeclaration{Version: ptr(twophase.Version(1)), Apps: []string{"app"}}, partitionedAdd("n", "mon")), twophase.RuleAppVersion, ""},
+		"metadata/append":                   {p(readAt(1), []byte("METADATA")), p(readAt(1), partitionedAdd("n", "mon")), twophase.RuleMetadata, ""},
+		"metadata/blind append":             {p(readAt(1), []byte("METADATA")), p(blindRead, partitionedAdd("n", "mon")), twophase.RuleMetadata, ""},
+		"metadata/metadata":                 {p(readAt(1), []byte("METADATA")), p(readAt(1), []byte("METADATA2")), twophase.RuleMetadata, ""},
+		"delete of a file that is not live": {p(blindRead, partitionedAdd("w", "mon")), p(readAt(1), rm("never", "mon")), twophase.RulePathMissing, "never"},
+	} {
+		for _, foreign := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/foreign=%t", name, foreign), func(t *testing.T) {
+				t.Parallel()
+				w := (&world{}).open(t)
+				info := w.createWith(coordinator.CreateRequest{Name: "t", Schema: partitioned, PartitionColumns: []string{"day"}, Mode: twophase.ModeOpen})
+				w.create("other", twophase.ModeOpen)
+				w.commit("seed", change("t", blindRead, seed...))
+				fill := func(p part) [][]byte {
+					for i, a := range p.actions {
+						if m, ok := strings.CutPrefix(string(a), "METADATA"); ok {
+							p.actions[i] = renamed(info.MetaDataID, "called "+m)
+						}
+					}
+					return p.actions
+				}
+				// Both are staged before either commits.
+				loser := w.begin("loser")
+				st := w.stage(loser.Token, change("t", c.loser.read, fill(c.loser)...))
+				beside := w.stage(loser.Token, blind("other", "x"))
+				var winner twophase.TxnID
+				if foreign {
+					blindAppend := "false"
+					if c.winner.read.Blind {
+						blindAppend = "true"
+					}
+					w.rawCommit("t", 2, `{"commitInfo":{"timestamp":1,"operation":"WRITE","isBlindAppend":`+blindAppend+"}}\n"+string(lines(fill(c.winner)...)))
+				} else {
+					winner = w.commit("winner", change("t", c.winner.read, fill(c.winner)...)).Txn
+				}
+				o, err := w.catalog.Commit(w.ctx(), coordinator.CommitRequest{Token: loser.Token,
+					Tables: []coordinator.TableParts{parts("t", st.Digest), parts("other", beside.Digest)}})
+				if c.rule == twophase.RuleNone {
+					if err != nil || deliveries(o)["t"] != 3 || deliveries(o)["other"] != 1 {
+						t.Errorf("%+v, %v", o.Committed, err)
+					}
+					return
+				}
+				want := coordinator.Conflicted
+				if c.rule == twophase.RuleAppVersion {
+					want = coordinator.AppVersionApplied
+				}
+				got := wantReason(t, "the loser", err, want).Conflict
+				if got == nil || got.Rule != c.rule || got.Path != c.path || got.Table != "t" || got.Txn != loser.Txn {
+					t.Errorf("conflict %+v, want rule %s, path %q", got, c.rule, c.path)
+				}
+				if !foreign && c.rule != twophase.RulePathMissing && !c.loser.read.Blind && got.Winner != winner {
+					t.Errorf("the winner is %s, named is %s", winner, got.Winner)
+				}
+				if !c.loser.read.Blind && c.rule != twophase.RulePathMissing && got.Version != 2 {
+					t.Errorf("the winner is in version 2, named is %d", got.Version)
+				}
+				if w.versions("other") != 1 || w.versions("t") != 3 {
+					t.Error("something of the loser was published")
+				}
+				// The answer is final and stays.
+				again, _, err := w.catalog.Outcome(w.ctx(), coordinator.OutcomeRequest{OutcomeRef: coordinator.OutcomeRef{Key: "loser"}})
+				if err != nil || again.Aborted == nil || again.Aborted.Rule != c.rule {
+					t.Errorf("asked again: %+v, %v", again, err)
+				}
+			})
+		}
+	}
+}
+
+func ptr[T any](v T) *T { return &v }
+
+// renamed is the partitioned table's metadata with another description.
+func renamed(id, description string) []byte {
+	return fmt.Appendf(nil, `{"metaData":{"id":%q,"description":%q,"format":{"provider":"parquet","options":{}},"schemaString":%q,"partitionColumns":["day"],"configuration":{"note":%q},"createdTime":1}}`+"\n",
+		id, description, partitioned, description)
+}
+
+// Two transactions that each read what the other writes: only one commits, also where
+// the table that was read is only read.
+func TestWriteSkewIsRefused(t *testing.T) {
+	t.Parallel()
+	w := (&world{}).open(t)
+	w.create("a", twophase.ModeExclusive)
+	w.create("b", twophase.ModeExclusive)
+	for i := range 20 {
+		va, vb := w.info("a").Version, w.info("b").Version
+		skew := func(writes, reads string, v twophase.Version) error {
+			_, _, err := w.catalog.CommitOnce(w.ctx(), coordinator.OnceRequest{Key: fmt.Sprint(writes, i),
+				Tables: []coordinator.OnceTable{blind(writes, fmt.Sprint(i))},
+				Reads:  []coordinator.ReadOnly{{Table: reads, Read: readWhole(v)}}})
+			return err
+		}
+		var wg sync.WaitGroup
+		var errA, errB error
+		wg.Go(func() { errA = skew("a", "b", vb) })
+		wg.Go(func() { errB = skew("b", "a", va) })
+		wg.Wait()
+		lost := errA
+		if errB != nil {
+			lost = errB
+		}
+		if (errA == nil) == (errB == nil) {
+			t.Fatalf("round %d: %v and %v", i, errA, errB)
+		}
+		if got := wantReason(t, "the one that lost", lost, coordinator.Conflicted).Conflict; got.Rule != twophase.RuleAppendRead {
+			t.Errorf("round %d: %+v", i, got)
+		}
+	}
+}
+
+// A reader of a snapshot is checked against what came after the snapshot's versions.
+func TestReadPointsBySnapshot(t *testing.T) {
+	t.Parallel()
+	w := (&world{}).open(t)
+	w.create("t", twophase.ModeExclusive)
+	w.create("other", twophase.ModeExclusive)
+	early := w.commit("1", blind("t", "1")).Committed.Snapshot
+	w.commit("2", blind("other", "1"))
+	late := w.commit("3", blind("t", "2")).Committed.Snapshot
+	whole := func(s twophase.SnapshotVersion) tables.ReadDeclaration {
+		return tables.ReadDeclaration{Snapshot: &s, Kind: tables.ReadWholeTable}
+	}
+	_, err := w.try("stale", change("t", whole(early), add("3")))
+	wantReason(t, "read at the earlier snapshot", err, coordinator.Conflicted)
+	_, err = w.try("between", change("t", whole(late-1), add("3")))
+	wantReason(t, "read at the snapshot before the last", err, coordinator.Conflicted)
+	w.commit("fresh", change("t", whole(late), add("3")))
+}
+
+// The fold keeps so much of a table's history; what is older is read from its log,
+// and where that is cleaned the client has to read again (R14).
+func TestOldReadPointsAreCheckedFromTheLog(t *testing.T) {
+	t.Parallel()
+	w := &world{}
+	w.cfg.Limits.FactsBytes = 1 << 20
+	w.open(t)
+	w.create("t", twophase.ModeExclusive)
+	w.commit("seed", change("t", blindRead, add("old"), add("other")))
+	w.commit("gone", change("t", readAt(1), remove("old")))
+	for i := range 8 { // facts of some 200 KB each push the older ones out
+		var actions [][]byte
+		for j := range 25_000 {
+			actions = append(actions, add(fmt.Sprintf("bulk-%d-%d", i, j)))
+		}
+		w.commit(fmt.Sprint("bulk ", i), change("t", blindRead, actions...))
+	}
+	_, err := w.try("read old", change("t", readFiles(1, "old"), add("n1")))
+	if got := wantReason(t, "a reader of what was removed long ago", err, coordinator.Conflicted).Conflict; got.Rule != twophase.RuleDeleteRead || got.Path != "old" {
+		t.Errorf("%+v", got)
+	}
+	w.commit("read other", change("t", readFiles(1, "other"), add("n2")))
+	w.commit("writes only", change("t", readAt(1), remove("other")))
+
+	for v := range 4 { // somebody cleans the log
+		if err := w.objects.Delete(w.ctx(), commitKey("t", v)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.unchanged("the commit", func() {
+		_, err = w.try("too old", change("t", readFiles(1, "other"), add("n3")))
+		own := wantReason(t, "a reader at a version that is gone", err, coordinator.ReadPointTooOld)
+		if own.Table == nil || own.Table.Table != "t" || own.Table.Version != 1 {
+			t.Errorf("%+v", own.Table)
+		}
+	})
+	w.commit("reads nothing", change("t", readAt(1), add("n4"))) // its read point protects nothing
+	_, err = w.try("removes twice", change("t", readAt(1), remove("old")))
+	if got := wantReason(t, "a removal of what is gone", err, coordinator.Conflicted).Conflict; got.Rule != twophase.RulePathMissing {
+		t.Errorf("%+v", got)
+	}
+}
+
+// A client reads by path a version that is put and not recorded yet: its round waits
+// for another table. What is in the version was read, what is pending behind it was
+// not (R14).
+func TestReadPointAheadOfTheJournal(t *testing.T) {
+	t.Parallel()
+	gate := newGate()
+	w := &world{wrapObjects: func(s objstore.Store) objstore.Store { return gate.over(s) }}
+	w.open(t)
+	w.create("a", twophase.ModeExclusive)
+	w.create("b", twophase.ModeExclusive)
+	gate.hold(commitKey("b", 1))
+	first := w.background("first", blind("a", "1"), blind("b", "1"))
+	w.eventually("a's version is put", func() bool { return w.versions("a") == 2 })
+	if v := w.info("a").Version; v != 0 {
+		t.Fatalf("recorded is %d", v)
+	}
+	second := w.background("second", blind("a", "2"))
+	w.eventually("the second is decided", func() bool { return w.info("a").Pending == 2 })
+	_, err := w.try("read ahead", change("a", readWhole(2), add("x")))
+	wantReason(t, "a version that does not exist", err, coordinator.InvalidRequest)
+	_, err = w.try("read it", change("a", readWhole(1), add("3")))
+	if got := wantReason(t, "a reader of version 1, before the second", err, coordinator.Conflicted).Conflict; got.Rule != twophase.RuleAppendRead || got.Winner != twophase.DeriveTxnID(w.status().CatalogID, "second", 1) {
+		t.Errorf("%+v", got)
+	}
+	third := w.background("read the file", change("a", readFiles(1, "1"), remove("1"), add("4")))
+	w.eventually("the third is decided", func() bool { return w.info("a").Pending == 3 })
+	gate.release()
+	for _, done := range []chan error{first, second, third} {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+	if log := w.read("a", 3); !strings.Contains(log, `"remove"`) {
+		t.Errorf("version 3: %s", log)
+	}
+}
+
+// background commits while the test goes on.
+func (w *world) background(key string, parts ...coordinator.OnceTable) chan error {
+	done := make(chan error, 1)
+	go func() {
+		_, err := w.try(key, parts...)
+		done <- err
+	}()
+	return done
+}
+
+// gate holds object puts up.
+type gate struct {
+	mu     sync.Mutex
+	held   map[string]bool
+	all    bool
+	opened chan struct{}
+}
+
+func newGate() *gate { return &gate{held: map[string]bool{}, opened: make(chan struct{})} }
+
+func (g *gate) hold(keys ...string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, k := range keys {
+		g.held[k] = true
+	}
+	g.all = g.all || len(keys) == 0
+}
+
+// release lets all go that waits, and all that comes.
+func (g *gate) release() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.all, g.held = false, map[string]bool{}
+	close(g.opened)
+	g.opened = make(chan struct{})
+}
+
+func (g *gate) over(s objstore.Store) objstore.Store { return objtest.Faulty{Store: s, Hook: g.decide} }
+
+func (g *gate) decide(ctx context.Context, op objtest.Op) objtest.Fate {
+	for op.Kind == objtest.Put || op.Kind == objtest.PutIfAbsent {
+		g.mu.Lock()
+		wait, opened := g.all || g.held[op.Key], g.opened
+		g.mu.Unlock()
+		if !wait {
+			break
+		}
+		select {
+		case <-opened:
+		case <-ctx.Done():
+			return objtest.Fate{Err: ctx.Err()}
+		}
+	}
+	return objtest.Done()
+}
