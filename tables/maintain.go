@@ -57,7 +57,7 @@ type KeeperConfig struct {
 	Format CheckpointFormat
 	// Now is time.Now if nil. It says which tombstones and commits have expired.
 	Now func() time.Time
-	// TempDir takes a classic checkpoint while it grows, from 32 MiB on; os.TempDir
+	// TempDir takes a classic checkpoint while it grows, from 8 MiB on; os.TempDir
 	// if empty.
 	TempDir string
 	// SidecarRows is the number of rows of a V2 checkpoint's sidecar; 100,000 if 0.

@@ -13,7 +13,7 @@ import (
 )
 
 // pieceBytes is how much of an object is fetched at a time.
-const pieceBytes = 1 << 20
+const pieceBytes = 512 << 10
 
 // linesBackward yields the lines of a text object from the last to the first,
 // without their ends. It fetches the object from its end, piece by piece, so a

@@ -1,6 +1,7 @@
 package tables
 
 import (
+	"bytes"
 	"context"
 	"crypto/md5"
 	"encoding/hex"
@@ -90,7 +91,7 @@ func appendArray(dst []byte, values [][]byte) []byte {
 // as path=value, sorted by path. An object with a member twice has none.
 func pointerChecksum(text []byte) (string, error) {
 	var leaves []leaf
-	if err := canonicalLeaves(text, nil, &leaves); err != nil {
+	if err := canonicalLeaves(bytes.TrimSpace(text), nil, &leaves); err != nil {
 		return "", err
 	}
 	slices.SortFunc(leaves, func(a, b leaf) int { return strings.Compare(a.path, b.path) })

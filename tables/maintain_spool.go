@@ -9,7 +9,7 @@ import (
 )
 
 // spoolBytes is how much of a file is kept in memory before it goes to disk.
-const spoolBytes = 32 << 20
+const spoolBytes = 8 << 20
 
 // spool takes a file that has to be put whole: in memory at first, in a temporary
 // file when it grows. While it is written it does not weigh on the memory that the

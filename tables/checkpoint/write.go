@@ -28,8 +28,8 @@ func Format() tables.CheckpointFormat {
 // A row group is written when it has this many rows, or lines of this many bytes.
 // With the pages that come of it, that is what a writer holds in memory.
 const (
-	groupRows  = 32 << 10
-	groupBytes = 16 << 20
+	groupRows  = 16 << 10
+	groupBytes = 8 << 20
 )
 
 // Writer writes a checkpoint, or a sidecar of one, as Parquet. Each row is an
@@ -80,7 +80,9 @@ func NewWriter(w io.Writer, c tables.CheckpointColumns) (*Writer, error) {
 // carried, have neither dictionary nor bounds.
 func properties() *parquet.WriterProperties {
 	o := []parquet.WriterProperty{
-		parquet.WithCompression(compress.Codecs.Zstd),
+		// The fastest level takes a third of the default's memory, and what it makes
+		// of paths and statistics is no larger.
+		parquet.WithCompression(compress.Codecs.Zstd), parquet.WithCompressionLevel(1),
 		parquet.WithMaxRowGroupLength(groupRows),
 		parquet.WithStoreDecimalAsInteger(true),
 		parquet.WithRootName("spark_schema"),

@@ -58,8 +58,12 @@ var primitives = map[string]primitive{
 	"short":   {arrow.PrimitiveTypes.Int16, func(b array.Builder, t string, _ bool) error { return whole(b.(*array.Int16Builder).Append, t, 16) }},
 	"integer": {arrow.PrimitiveTypes.Int32, func(b array.Builder, t string, _ bool) error { return whole(b.(*array.Int32Builder).Append, t, 32) }},
 	"long":    {arrow.PrimitiveTypes.Int64, func(b array.Builder, t string, _ bool) error { return whole(b.(*array.Int64Builder).Append, t, 64) }},
-	"float":   {arrow.PrimitiveTypes.Float32, func(b array.Builder, t string, _ bool) error { return floating(b.(*array.Float32Builder).Append, t, 32) }},
-	"double":  {arrow.PrimitiveTypes.Float64, func(b array.Builder, t string, _ bool) error { return floating(b.(*array.Float64Builder).Append, t, 64) }},
+	"float": {arrow.PrimitiveTypes.Float32, func(b array.Builder, t string, _ bool) error {
+		return floating(b.(*array.Float32Builder).Append, t, 32)
+	}},
+	"double": {arrow.PrimitiveTypes.Float64, func(b array.Builder, t string, _ bool) error {
+		return floating(b.(*array.Float64Builder).Append, t, 64)
+	}},
 	"date": {arrow.FixedWidthTypes.Date32, func(b array.Builder, text string, _ bool) error {
 		day, err := time.Parse("2006-01-02", text)
 		if err == nil {
