@@ -83,9 +83,17 @@ type Actions struct {
 	Bytes int
 
 	place    place
-	lastPart []byte // raw values of the last file: files of one partition follow each other
+	staged   []stagedAdd // beside Adds, of what clients stage only
+	lastPart []byte      // raw values of the last file: files of one partition follow each other
 	lastIdx  int
 	partIdx  map[string]int
+}
+
+// stagedAdd is what of an add only some tables' features look at. stats shares memory
+// with the piece.
+type stagedAdd struct {
+	stats []byte
+	rows  stagedRows
 }
 
 // ParseActions reads the staged pieces of one part, in order, and checks all that

@@ -44,6 +44,7 @@ func RenderCreate(in CreateInput) ([]byte, error) {
 		}
 		m.Configuration[key] = in.Properties[key]
 	}
+	in.nameRowColumns(m)
 	protocol, err := in.protocol(m, named)
 	if err != nil {
 		return nil, err
@@ -52,6 +53,19 @@ func RenderCreate(in CreateInput) ([]byte, error) {
 		return nil, err
 	}
 	return in.render(protocol, m), nil
+}
+
+// nameRowColumns: a table whose row ids readers may use says in which columns they
+// are kept when rows are written again. Engines take names that no column has.
+func (in *CreateInput) nameRowColumns(m *MetaData) {
+	if !isTrue(m.Configuration[propRowTracking]) {
+		return
+	}
+	for property, prefix := range map[string]string{propRowIDColumn: "_row-id-col-", propRowVersionColumn: "_row-commit-version-col-"} {
+		if m.Configuration[property] == "" {
+			m.Configuration[property] = prefix + in.ID
+		}
+	}
 }
 
 // protocol checks the schema and finds the least protocol that the table needs:
@@ -74,7 +88,7 @@ func (in *CreateInput) protocol(m *MetaData, named []string) (*Protocol, error) 
 	if err := in.checkPartitioning(s); err != nil {
 		return nil, err
 	}
-	if mode := m.Configuration["delta.columnMapping.mode"]; mode != "" && !strings.EqualFold(mode, "none") {
+	if mode := m.Configuration[propMapping]; isMapped(mode) {
 		return nil, refuse("properties.delta.columnMapping.mode", mode, "needs ids and physical names in the schema, which only an engine gives out; create the table with the engine and register it")
 	}
 	wanted := map[string]bool{"appendOnly": true, "invariants": true}
@@ -83,6 +97,9 @@ func (in *CreateInput) protocol(m *MetaData, named []string) (*Protocol, error) 
 	}
 	for name := range m.needs(s) {
 		wanted[name] = true
+	}
+	if wanted["rowTracking"] || wanted["clustering"] {
+		wanted["domainMetadata"] = true
 	}
 	p := protocolOf(slices.Sorted(maps.Keys(wanted)))
 	return p, p.checkWritable(in.URI)
@@ -115,20 +132,19 @@ func (in *CreateInput) checkPartitioning(s *schema) error {
 func protocolOf(names []string) *Protocol {
 	p := &Protocol{MinReader: 1, MinWriter: 2}
 	for _, name := range names {
-		bit, known := featureBits[name]
+		f, known := featureOf(name)
 		if !known {
 			p.MinWriter = 7
 			continue
 		}
-		f := features[bitIndex(bit)]
 		// Old versions bring all features up to theirs along; the ones above 4 have
 		// duties that nobody asked for.
-		if f.legacyWriter == 0 || f.legacyWriter > 4 {
+		if f.LegacyWriter == 0 || f.LegacyWriter > 4 {
 			p.MinWriter = 7
 		} else if p.MinWriter < 7 {
-			p.MinWriter = max(p.MinWriter, f.legacyWriter)
+			p.MinWriter = max(p.MinWriter, f.LegacyWriter)
 		}
-		if f.reader {
+		if f.Reader {
 			p.MinReader = 3
 		}
 	}
@@ -139,7 +155,7 @@ func protocolOf(names []string) *Protocol {
 	if p.MinReader == 3 {
 		p.ReaderFeatures = []string{}
 		for _, name := range names {
-			if bit, ok := featureBits[name]; ok && features[bitIndex(bit)].reader {
+			if f, ok := featureOf(name); ok && f.Reader {
 				p.ReaderFeatures = append(p.ReaderFeatures, name)
 			}
 		}
@@ -148,7 +164,11 @@ func protocolOf(names []string) *Protocol {
 }
 
 func (in *CreateInput) render(p *Protocol, m *MetaData) []byte {
-	out := appendInt([]byte(`{"commitInfo":{"timestamp":`), int64(in.Time))
+	out := []byte(`{"commitInfo":{`)
+	if isTrue(m.Configuration[propTimestamps]) {
+		out = append(appendInt(append(out, `"inCommitTimestamp":`...), int64(in.Time)), ',')
+	}
+	out = appendInt(append(out, `"timestamp":`...), int64(in.Time))
 	out = append(out, `,"operation":"CREATE TABLE","operationParameters":{"partitionBy":`...)
 	out = appendQuoted(out, string(appendStrings(nil, m.PartitionColumns)))
 	out = append(out, `,"properties":`...)

@@ -49,6 +49,16 @@ const (
 	// predicate fits.
 	flagAddsAnywhere
 	flagRemovesAnywhere
+	// flagMetaAdditive, flagMetaHarmless: the new metaData leaves some writers' parts
+	// right (step).
+	flagMetaAdditive
+	flagMetaHarmless
+	// flagAppends: adds and txn only, and nothing was read.
+	flagAppends
+	// flagCounted: all adds have numRecords; flagCounts: the new protocol or metaData
+	// asks for that.
+	flagCounted
+	flagCounts
 )
 
 // facts are decoded facts. Slices share memory with the blob.

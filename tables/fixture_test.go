@@ -182,6 +182,15 @@ func (f *fixture) state() *tables.State {
 	return s
 }
 
+func (f *fixture) tail() *tables.Tail {
+	f.t.Helper()
+	t, err := f.log.Tail(f.t.Context(), tables.Latest)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return t
+}
+
 func (f *fixture) profile() *tables.Profile { return f.state().Profile() }
 
 // parse parses and validates lines against the table.

@@ -16,6 +16,8 @@ const (
 	tagNotApplied   = "txcoord.notApplied"
 	tagMultiTable   = "delta.multiTableTransaction.transactionId"
 	tagPrefix       = "txcoord."
+	// tagPreserved is Delta's: whether rows that a version wrote again kept their ids.
+	tagPreserved = "delta.rowTracking.preserved"
 )
 
 // info is what we read of a commitInfo. It is free-form: what has an unexpected

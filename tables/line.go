@@ -65,6 +65,8 @@ const (
 	hasDomain
 	hasConfiguration
 	hasRemoved
+	hasRowID
+	hasRowVersion
 )
 
 // line is one action with the fields that we look at. Byte slices share memory
@@ -82,7 +84,10 @@ type line struct {
 	dataChange,
 	extended bool
 	stats []byte // raw string
-	dv    string // unique id
+	// rows are the row ids, where hasRowID and hasRowVersion say so.
+	rows    rowIDs
+	oddRows bool
+	dv   string // unique id
 
 	app     []byte
 	version int64
@@ -90,6 +95,10 @@ type line struct {
 	domain, configuration []byte
 	removed               bool
 }
+
+// rowIDs are a file's: the id of its first row, and the version that gave it to the
+// rows that have no version of their own.
+type rowIDs struct{ base, version int64 }
 
 // fieldError says what is wrong in a line.
 type fieldError struct {
@@ -229,11 +238,26 @@ func (l *line) fileField(name, raw []byte) (bit field, err error) {
 	case "deletionVector":
 		bit = hasDV
 		l.dv, err = l.parseDV(raw)
+	case "baseRowId":
+		l.rows.base, bit = l.rowID(raw, hasRowID)
+	case "defaultRowCommitVersion":
+		l.rows.version, bit = l.rowID(raw, hasRowVersion)
 	}
 	if !ok {
 		err = l.wrong(string(name), raw, "has the wrong type")
 	}
 	return bit, err
+}
+
+// rowID reads one of the row ids. One that is no number is as good as none to whoever
+// only reads a log; oddRows keeps clients from staging it.
+func (l *line) rowID(raw []byte, bit field) (int64, field) {
+	n, ok := intOf(raw)
+	if !ok || n < 0 {
+		l.oddRows = true
+		return 0, 0
+	}
+	return n, bit
 }
 
 func (l *line) txnField(name, raw []byte) (bit field, err error) {
@@ -349,7 +373,7 @@ func elements(raw []byte, f func(value []byte) bool) error {
 // fieldNames are in the order of the bits.
 var fieldNames = [...]string{
 	"path", "partitionValues", "size", "modificationTime", "dataChange", "stats", "deletionVector",
-	"extendedFileMetadata", "appId", "version", "domain", "configuration", "removed",
+	"extendedFileMetadata", "appId", "version", "domain", "configuration", "removed", "baseRowId", "defaultRowCommitVersion",
 }
 
 // required are the fields that clients have to write. Of what others wrote we ask
@@ -390,6 +414,9 @@ func (l *line) required(strict bool) field {
 func (l *line) complete(strict bool) error {
 	if missing := l.required(strict) &^ l.has; missing != 0 {
 		return l.wrong(fieldNames[bits.TrailingZeros16(uint16(missing))], nil, "is missing")
+	}
+	if strict && l.oddRows {
+		return l.wrong("baseRowId", nil, "and defaultRowCommitVersion must be 64-bit integers from 0 up")
 	}
 	if l.has&hasPath != 0 && len(l.path) == 0 {
 		return l.wrong("path", nil, "is empty")

@@ -128,10 +128,14 @@ func (p *parser) file(to *[]File) error {
 			return err
 		}
 	}
+	records := int64(0)
 	if l.kind == kindAdd && l.has&hasStats != 0 {
-		if f.NumRecords, err = readStats(l.stats); err != nil && p.strict {
+		if records, f.NumRecords, err = readStats(l.stats); err != nil && p.strict {
 			return l.wrong("stats", l.stats, err.Error())
 		}
+	}
+	if p.strict && l.kind == kindAdd {
+		p.staged = append(p.staged, stagedAdd{l.stats, stagedRows{l.rows, l.has, records}})
 	}
 	if p.strict && l.kind == kindAdd && f.DV != 0 && !f.NumRecords {
 		return l.wrong("stats", l.stats, "numRecords must be there beside a deletion vector")
@@ -250,26 +254,26 @@ func parsePartition(raw []byte, strict bool) (PartitionValues, error) {
 }
 
 // readStats looks for numRecords in a stats string, which is JSON in JSON.
-func readStats(raw []byte) (numRecords bool, err error) {
+func readStats(raw []byte) (records int64, counted bool, err error) {
 	text, ok := stringOf(raw)
 	if !ok {
-		return false, errors.New("is not a string")
+		return 0, false, errors.New("is not a string")
 	}
 	if len(text) == 0 {
-		return false, nil
+		return 0, false, nil
 	}
 	err = members(text, func(name, value []byte) bool {
 		if string(name) == "numRecords" {
 			n, isInt := intOf(value)
-			numRecords = isInt && n >= 0
-			return numRecords
+			records, counted = n, isInt && n >= 0
+			return counted
 		}
 		return true
 	})
 	if err != nil {
-		return false, errors.New("does not hold a JSON object: " + err.Error())
+		return 0, false, errors.New("does not hold a JSON object: " + err.Error())
 	}
-	return numRecords, nil
+	return records, counted, nil
 }
 
 func (p *parser) cdc() error {
@@ -315,7 +319,26 @@ func (p *parser) info() error {
 		return &fieldError{field: "commitInfo", reason: "is there twice"}
 	}
 	p.Info = slices.Clone(p.line.body)
+	if p.strict {
+		return checkTags(p.Info)
+	}
 	return nil
+}
+
+// checkTags: readers of tags expect strings.
+func checkTags(info []byte) error {
+	var wrong error
+	err := members(info, func(name, value []byte) bool {
+		if string(name) != "tags" {
+			return true
+		}
+		wrong = members(value, func(_, value []byte) bool { return value[0] == '"' })
+		return wrong == nil
+	})
+	if wrong != nil {
+		return within("commitInfo.tags", wrong)
+	}
+	return err
 }
 
 // definition takes a protocol or metaData action.

@@ -6,9 +6,6 @@ import (
 	"github.com/txcoord/txcoord/twophase"
 )
 
-// rowTrackingDomain is rewritten by everybody; two writers of it do not conflict.
-const rowTrackingDomain = "delta.rowTracking"
-
 // PartFacts are the facts of a part that was validated against the profile, with
 // its read declaration. *InputError if the two do not go together.
 func PartFacts(a *Actions, p *Profile, r ReadDeclaration) (twophase.Facts, error) {
@@ -37,6 +34,9 @@ func PartFactsSince(a *Actions, p *Profile, staged Fingerprint, r ReadDeclaratio
 	}
 	b.addFiles(a, p)
 	b.addDefinitions(a, p)
+	if r.Kind == ReadNothing && a.Shape().Appends {
+		b.flags |= flagAppends
+	}
 	if len(a.Adds) > 0 {
 		b.keys = p.keysHash
 		if a.MetaData != nil {
@@ -132,7 +132,11 @@ func (b *builder) addFiles(a *Actions, p *Profile) {
 	if len(a.Adds)+len(a.Removes) == 0 {
 		b.flags |= flagChangesData
 	}
+	b.flags |= flagCounted
 	for i := range a.Adds {
+		if !a.Adds[i].NumRecords {
+			b.flags &^= flagCounted
+		}
 		if a.Adds[i].DataChange {
 			b.flags |= flagChangesData
 		}
@@ -193,33 +197,57 @@ func (b *builder) addDefinitions(a *Actions, prev *Profile) {
 			b.flags |= flagUnsupported
 		}
 	}
+	if a.Protocol == nil && a.MetaData == nil {
+		return
+	}
+	next, known := nextProfile(a, prev)
+	if next.counts() || !known && b.nextFeatures.has("rowTracking") {
+		b.flags |= flagCounts
+	}
+	if next.appendOnly() || !known && isTrue(next.Property("delta.appendOnly")) {
+		b.flags |= flagAppendOnly
+	}
 	if a.MetaData == nil {
 		return
 	}
-	protocol := a.Protocol
-	if protocol == nil {
-		protocol = &Protocol{}
-		if prev != nil {
-			protocol = &prev.Protocol
-		}
-	}
-	uri := ""
-	if prev != nil {
-		uri = prev.URI
-	}
-	next := newProfile(uri, 0, protocol, a.MetaData, prev)
 	b.flags |= flagMetaData
 	b.nextID, b.nextKeys, b.nextLook, b.nextConfig = next.idHash, next.keysHash, next.look, next.config
-	if isTrue(next.Property("delta.appendOnly")) {
-		b.flags |= flagAppendOnly
-	}
-	if prev != nil && prev.idHash == next.idHash && prev.look == next.look && prev.config == next.config {
-		b.flags |= flagMetaDataSame
+	if prev != nil {
+		b.flags |= prev.stepTo(next).flag()
 	}
 	for _, old := range next.earlier {
 		if !next.schema.holds(old.schema) {
-			b.unfitList = append(b.unfitList, old.hash)
+			b.unfitList = append(b.unfitList, old.look)
 		}
+	}
+}
+
+// nextProfile is the table after a part. Without the table before it, what the part
+// does not say is left empty.
+func nextProfile(a *Actions, prev *Profile) (next *Profile, known bool) {
+	uri, protocol, meta := "", &Protocol{}, &MetaData{}
+	if prev != nil {
+		uri, protocol, meta = prev.URI, &prev.Protocol, &prev.MetaData
+	}
+	if a.Protocol != nil {
+		protocol = a.Protocol
+	}
+	if a.MetaData != nil {
+		meta = a.MetaData
+	}
+	return newProfile(uri, 0, protocol, meta, prev), prev != nil
+}
+
+func (s step) flag() flag {
+	switch s {
+	case stepSame:
+		return flagMetaDataSame
+	case stepHarmless:
+		return flagMetaHarmless
+	case stepAdditive:
+		return flagMetaAdditive
+	default:
+		return 0
 	}
 }
 

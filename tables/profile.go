@@ -142,14 +142,21 @@ type Profile struct {
 	// look stands for schema and partition columns, config for the properties.
 	look, config uint64
 	fingerprint  Fingerprint
-	// earlier are the schemas before this one, newest first, so that CommitFacts
+	// earlier are the metadata before this one, newest first, so that CommitFacts
 	// can say under which of them a file may have been written.
-	earlier []lookOf
+	earlier []earlier
+	// clustering are the columns that adds need statistics of, by physical names, as
+	// the domain says that clusteredBy is the text of.
+	clustering     [][]string
+	clusteringText string
 }
 
-type lookOf struct {
-	hash   uint64
-	schema *schema
+// earlier is a metadata that a part may have been made under, with what led from it
+// to the present one.
+type earlier struct {
+	look, config uint64
+	schema       *schema
+	step         step
 }
 
 // maxEarlier bounds Profile.earlier.
@@ -175,14 +182,25 @@ func newProfile(uri string, v twophase.Version, p *Protocol, m *MetaData, prev *
 	out.config = hashConfig(m.Configuration)
 	out.fingerprint = Fingerprint(fmt.Sprintf(fingerprintForm, out.look, out.config, uint64(out.inForce)))
 	if prev != nil {
-		out.earlier = prev.earlier
-		if prev.look != out.look {
-			out.earlier = append([]lookOf{{prev.look, prev.schema}}, out.earlier...)
-			out.earlier = out.earlier[:min(len(out.earlier), maxEarlier)]
-		}
+		out.clustering, out.clusteringText = prev.clustering, prev.clusteringText
+		out.earlier = out.follow(prev)
 	}
 	out.writable = out.checkWritable()
 	return out
+}
+
+// follow is what was before, seen from a new profile.
+func (p *Profile) follow(prev *Profile) []earlier {
+	taken := prev.stepTo(p)
+	if taken == stepSame {
+		return prev.earlier
+	}
+	out := []earlier{{prev.look, prev.config, prev.schema, taken}}
+	for _, e := range prev.earlier {
+		e.step = min(e.step, taken)
+		out = append(out, e)
+	}
+	return out[:min(len(out), maxEarlier)]
 }
 
 // Fingerprint stands for what a writer has to know of a table: schema, partition
@@ -212,8 +230,7 @@ func (p *Profile) physical(columns []string) []string {
 }
 
 func (p *Profile) physicalName(column string) string {
-	mode := p.MetaData.Configuration["delta.columnMapping.mode"]
-	if mode == "" || strings.EqualFold(mode, "none") {
+	if !isMapped(p.Property(propMapping)) {
 		return column
 	}
 	for _, c := range p.schema.columns {
@@ -235,10 +252,6 @@ func (p *Profile) dataType(physical string) string {
 	return ""
 }
 
-func (p *Profile) appendOnly() bool {
-	return p.inForce.has("appendOnly") && isTrue(p.Property("delta.appendOnly"))
-}
-
 // CheckWritable refuses, by name, a table with a feature beside which we may not
 // write, or whose schema cannot be read. *FeatureError or *InputError.
 func (p *Profile) CheckWritable() error { return p.writable }
@@ -258,9 +271,8 @@ func (p *Profile) checkWritable() error {
 func (p *Profile) checkUses(m *MetaData, s *schema) error {
 	needs := m.needs(s)
 	for _, name := range slices.Sorted(maps.Keys(needs)) {
-		f := features[bitIndex(featureBits[name])]
-		if p.inForce.has(name) && f.write == refuse {
-			return &FeatureError{Table: p.URI, Write: true, Feature: name, Reason: fmt.Sprintf("%s (%s)", f.reason, needs[name])}
+		if f, ok := featureOf(name); ok && p.inForce.has(name) && f.Policy == Refuse {
+			return &FeatureError{Table: p.URI, Write: true, Feature: name, Reason: fmt.Sprintf("%s (%s)", f.Why, needs[name])}
 		}
 	}
 	return nil

@@ -3,7 +3,6 @@ package tables
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/txcoord/txcoord/twophase"
@@ -174,58 +173,6 @@ func (p *Profile) partitionColumn(name string) (int, error) {
 		Field: "read.partitions.column", Value: cut(name), Rule: twophase.RuleSchema,
 		Reason: fmt.Sprintf("is not a partition column of the table; those are [%s]", strings.Join(p.MetaData.PartitionColumns, ", ")),
 	}
-}
-
-// Values of partitions in facts.
-const (
-	// anyValue fits every other: we cannot tell whether two spellings are one value.
-	anyValue uint64 = iota
-	nullValue
-	firstValue
-)
-
-// valueHash hashes a partition value so that two spellings of one value are equal,
-// or says anyValue where that takes more than this: a missed conflict is a lost
-// update, a needless one is a retry.
-func valueHash(dataType, value string) uint64 {
-	if value == "" {
-		return nullValue
-	}
-	switch dataType {
-	case "string":
-	case "byte", "short", "integer", "long":
-		n, err := strconv.ParseInt(strings.TrimSpace(value), 10, 64)
-		if err != nil {
-			return anyValue
-		}
-		value = strconv.FormatInt(n, 10)
-	case "boolean":
-		value = strings.ToLower(value)
-		if value != "true" && value != "false" {
-			return anyValue
-		}
-	case "date":
-		if !isDate(value) {
-			return anyValue
-		}
-	default:
-		return anyValue
-	}
-	return max(hashTexts("value", value), firstValue)
-}
-
-// isDate knows the form that all engines write; "2020-1-1" is not in it.
-func isDate(s string) bool {
-	if len(s) != len("2020-01-01") {
-		return false
-	}
-	for i := range len(s) {
-		dash := i == 4 || i == 7
-		if dash && s[i] != '-' || !dash && (s[i] < '0' || s[i] > '9') {
-			return false
-		}
-	}
-	return true
 }
 
 // fits says whether any tuple fits the predicate. Columns that the tuples do not

@@ -44,7 +44,7 @@ func TestCheckRegister(t *testing.T) {
 		"short retention":             {table(`"delta.logRetentionDuration":"interval 23 hours"`), "delta.logRetentionDuration", "interval 30 days", nil},
 		"retention that nobody reads": {table(`"delta.logRetentionDuration":"3 moons"`), "delta.logRetentionDuration", "interval 30 days", nil},
 		"transaction retention":       {table(`"delta.setTransactionRetentionDuration":"interval 365 days"`), "delta.setTransactionRetentionDuration", "UNSET", nil},
-		"feature":                     {newFixture(t).commit(featureProtocol(nil, []string{"rowTracking"}), metaOf(schemaJSON, nil, "")), "rowTracking", "", nil},
+		"feature":                     {newFixture(t).commit(featureProtocol([]string{"catalogManaged"}, []string{"catalogManaged"}), metaOf(schemaJSON, nil, "")), "catalogManaged", "", nil},
 		"files are kept too short":    {table(`"delta.deletedFileRetentionDuration":"interval 2 hours"`), "", "", []string{"VACUUM"}},
 		"file retention not readable": {table(`"delta.deletedFileRetentionDuration":"soon"`), "", "", []string{"cannot be read"}},
 		"isolation not known":         {table(`"delta.isolationLevel":"Chaos"`), "", "", []string{"Serializable is used"}},
@@ -198,9 +198,11 @@ func TestRenderCreateRefuses(t *testing.T) {
 		"column twice":     {func(in *tables.CreateInput) { in.PartitionColumns = []string{"day", "day"} }, "twice"},
 		"all columns":      {func(in *tables.CreateInput) { in.PartitionColumns = []string{"id", "day", "region"} }, "every column"},
 		"nested partition": {func(in *tables.CreateInput) { in.Schema = nested; in.PartitionColumns = []string{"s"} }, "nested type"},
-		"row tracking":     {func(in *tables.CreateInput) { in.Properties = map[string]string{"delta.enableRowTracking": "true"} }, "feature rowTracking"},
-		"unknown feature":  {func(in *tables.CreateInput) { in.Properties = map[string]string{"delta.feature.magic": "supported"} }, "feature magic"},
-		"column mapping":   {func(in *tables.CreateInput) { in.Properties = map[string]string{"delta.columnMapping.mode": "name"} }, "column"},
+		"catalog": {func(in *tables.CreateInput) {
+			in.Properties = map[string]string{"delta.feature.catalogManaged": "supported"}
+		}, "feature catalogManaged"},
+		"unknown feature": {func(in *tables.CreateInput) { in.Properties = map[string]string{"delta.feature.magic": "supported"} }, "feature magic"},
+		"column mapping":  {func(in *tables.CreateInput) { in.Properties = map[string]string{"delta.columnMapping.mode": "name"} }, "column"},
 		"retention": {func(in *tables.CreateInput) {
 			in.Properties = map[string]string{"delta.logRetentionDuration": "interval 1 hour"}
 		}, "shorter than a day"},

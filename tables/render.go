@@ -14,8 +14,9 @@ type RenderTxn struct {
 	// Digests and Pieces belong together.
 	Digests []twophase.Digest
 	Pieces  [][]byte
-	// Blind: its read declaration says so.
+	// Blind: its read declaration says so. Else Read is the version that it had read.
 	Blind bool
+	Read  twophase.Version
 }
 
 // RenderInput is all that a version of ours is made of. Every value comes from the
@@ -28,8 +29,11 @@ type RenderInput struct {
 	EngineVersion string
 	// Time is the round's.
 	Time twophase.Time
-	// InCommitTimestamp is left out if it is 0.
-	InCommitTimestamp twophase.Time
+	// Later counts the versions of the round that follow this one on the table.
+	Later int
+	// Tail is the table at the version below (Log.Prepare). Without it nothing is
+	// rewritten; only tables without features that ask for it may do so.
+	Tail *Tail
 	// Marker is the number of the last change in the version (R3).
 	Marker twophase.ChangeNumber
 	Txns   []RenderTxn
@@ -38,68 +42,65 @@ type RenderInput struct {
 	NotApplied []TxnRef
 }
 
+// Rendered is a version of ours.
+type Rendered struct {
+	Data []byte
+	// InCommitTimestamp is 0 where the table has none. Aligned: it is the one that
+	// lines the table up with the others of the round. It is not where the version
+	// below has that time already, or a later one.
+	InCommitTimestamp twophase.Time
+	Aligned           bool
+}
+
 // RenderCommit makes the bytes of a version (CONTRACT.md section 5): commitInfo,
-// the marker, then the staged lines byte for byte in decided order. The client's
-// commitInfo is merged into ours if it is the only transaction's, else it is left
-// out. Pure.
-func RenderCommit(in RenderInput) ([]byte, error) {
+// the marker, then the staged lines in decided order, byte for byte save what the
+// table's features ask to be written for the version (Tail). The client's commitInfo
+// is merged into ours if it is the only transaction's, else it is left out. Pure.
+func RenderCommit(in RenderInput) (Rendered, error) {
+	out := Rendered{Aligned: true}
 	if (len(in.Txns) == 0) == (len(in.NotApplied) == 0) {
-		return nil, fmt.Errorf("render a version of %d transactions and %d not applied: want one kind", len(in.Txns), len(in.NotApplied))
+		return out, fmt.Errorf("render a version of %d transactions and %d not applied: want one kind", len(in.Txns), len(in.NotApplied))
 	}
-	var bodies [][]byte
-	var clientInfo []byte
-	size := 1024
-	for _, t := range in.Txns {
-		for _, piece := range t.Pieces {
-			size += len(piece)
-			info, lines := splitInfo(piece)
-			if len(in.Txns) == 1 && info != nil {
-				clientInfo = info
-			}
-			bodies = append(bodies, lines...)
+	lines, clientInfo := in.stagedLines()
+	preserved := false
+	if in.Tail != nil {
+		r, err := in.rewrite(lines)
+		if err != nil {
+			return out, err
 		}
-		size += 128 * len(t.Digests)
+		lines = r.lines
+		out.InCommitTimestamp, out.Aligned = r.time, r.time == 0 || r.time == in.wanted()
+		preserved = r.onlyAdds()
 	}
-	out, err := in.commitInfo(make([]byte, 0, size), clientInfo)
-	if err != nil {
-		return nil, err
+	size := 1024
+	for i := range lines {
+		size += len(lines[i].text) + 1
 	}
+	for i := range in.Txns {
+		size += 128 * len(in.Txns[i].Digests)
+	}
+	var err error
+	if out.Data, err = in.commitInfo(make([]byte, 0, size), clientInfo, out.InCommitTimestamp, preserved); err != nil {
+		return out, err
+	}
+	out.Data = in.body(out.Data, lines)
+	return out, nil
+}
+
+// body appends the marker and the lines.
+func (in *RenderInput) body(out []byte, lines []stagedLine) []byte {
 	out = append(out, `{"txn":{"appId":`...)
 	out = appendQuoted(out, markerApp(in.Catalog))
 	out = append(out, `,"version":`...)
 	out = strconv.AppendInt(out, int64(in.Marker), 10)
 	out = append(out, "}}\n"...)
-	for _, body := range bodies {
-		out = append(out, body...)
-		if body[len(body)-1] != '\n' {
+	for i := range lines {
+		out = append(out, lines[i].text...)
+		if out[len(out)-1] != '\n' {
 			out = append(out, '\n')
 		}
 	}
-	return out, nil
-}
-
-// splitInfo returns the object of a piece's commitInfo line, nil if there is none,
-// and the runs of other lines between blank ones and that one.
-func splitInfo(piece []byte) (info []byte, runs [][]byte) {
-	run := 0
-	for i := 0; i < len(piece); {
-		line, rest := cutLine(piece[i:])
-		next := len(piece) - len(rest)
-		if object, ok := infoOf(line); ok || blank(line) {
-			if ok {
-				info = object
-			}
-			if run < i {
-				runs = append(runs, piece[run:i])
-			}
-			run = next
-		}
-		i = next
-	}
-	if run < len(piece) {
-		runs = append(runs, piece[run:])
-	}
-	return info, runs
+	return out
 }
 
 // infoOf returns the object if the line, which was parsed when it was staged, is a
@@ -118,16 +119,16 @@ func infoOf(line []byte) ([]byte, bool) {
 	return object, err == nil
 }
 
-// commitInfo appends line 1.
-func (in *RenderInput) commitInfo(out, client []byte) ([]byte, error) {
+// commitInfo appends line 1. preserved: no row lost its id in this version.
+func (in *RenderInput) commitInfo(out, client []byte, ict twophase.Time, preserved bool) ([]byte, error) {
 	kept, err := readClientInfo(client)
 	if err != nil {
 		return nil, fmt.Errorf("render a version: the client's commitInfo: %w", err)
 	}
 	out = append(out, `{"commitInfo":{`...)
-	if in.InCommitTimestamp != 0 {
+	if ict != 0 {
 		// First, as the feature's readers like it.
-		out = appendInt(append(out, `"inCommitTimestamp":`...), int64(in.InCommitTimestamp))
+		out = appendInt(append(out, `"inCommitTimestamp":`...), int64(ict))
 		out = append(out, ',')
 	}
 	out = appendInt(append(out, `"timestamp":`...), int64(in.Time))
@@ -142,6 +143,9 @@ func (in *RenderInput) commitInfo(out, client []byte) ([]byte, error) {
 	out = append(out, `,"tags":{`...)
 	out = in.appendTags(out)
 	out = append(out, kept.tags...)
+	if preserved && !kept.preserved {
+		out = append(out, `,"`+tagPreserved+`":"true"`...)
+	}
 	return append(out, "}}}\n"...), nil
 }
 
@@ -217,6 +221,8 @@ type clientInfo struct {
 	operation, parameters string
 	// others are the fields that we do not write, each behind a comma; tags likewise.
 	others, tags []byte
+	// preserved: one of the tags says whether row ids were preserved.
+	preserved bool
 }
 
 // ownFields are written by us, whatever the client wrote.
@@ -250,14 +256,16 @@ func readClientInfo(object []byte) (clientInfo, error) {
 	if err != nil || tags == nil {
 		return kept, err
 	}
+	// Tags are strings for all engines; Validate refuses others.
 	seen = map[string]bool{tagMultiTable: true}
 	err = members(tags, func(name, value []byte) bool {
-		if key := string(name); !seen[key] && !strings.HasPrefix(key, tagPrefix) {
+		if key := string(name); !seen[key] && !strings.HasPrefix(key, tagPrefix) && value[0] == '"' {
 			kept.tags = appendMember(kept.tags, key, value)
 			seen[key] = true
 		}
 		return true
 	})
+	kept.preserved = seen[tagPreserved]
 	return kept, err
 }
 

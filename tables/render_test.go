@@ -39,8 +39,9 @@ func TestRenderCommit(t *testing.T) {
 	append2 := tables.RenderTxn{ID: txnID(0xb2), Digests: []twophase.Digest{digestOf(2)}, Pieces: [][]byte{[]byte(`{"commitInfo":{"operation":"lost"}}` + "\n" + addLine("b"))}, Blind: true}
 	reader := append2
 	reader.Blind = false
+	timed := newFixture(t).commit(featureProtocol(nil, []string{"inCommitTimestamp"}), metaOf(schemaJSON, nil, `"delta.enableInCommitTimestamps":"true"`))
 	withICT := renderOf(3, append1)
-	withICT.InCommitTimestamp = 1764432000001
+	withICT.Tail, withICT.Later = timed.tail(), 2
 	barrier := renderOf(6)
 	barrier.NotApplied = []tables.TxnRef{{ID: txnID(0xa1), Digest: digestOf(1)}, {ID: txnID(0xa1), Digest: digestOf(2)}}
 	odd := renderOf(1, append1)
@@ -58,12 +59,13 @@ func TestRenderCommit(t *testing.T) {
 		"escapes":                odd,
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := tables.RenderCommit(in)
+			rendered, err := tables.RenderCommit(in)
 			if err != nil {
 				t.Fatal(err)
 			}
+			got := rendered.Data
 			golden(t, "render/"+fileName(name)+".json", got)
-			if again, err := tables.RenderCommit(in); err != nil || !bytes.Equal(again, got) {
+			if again, err := tables.RenderCommit(in); err != nil || !bytes.Equal(again.Data, got) {
 				t.Errorf("rendered again: %v, other bytes", err)
 			}
 			for i, line := range bytes.Split(bytes.TrimSuffix(got, []byte("\n")), []byte("\n")) {
@@ -104,7 +106,7 @@ func readBack(t *testing.T, in tables.RenderInput, raw []byte) {
 	if m, ok := c.Marker(in.Catalog); !ok || m != in.Marker {
 		t.Errorf("marker %d, %t, want %d", m, ok, in.Marker)
 	}
-	if c.Timestamp != in.Time || c.InCommitTimestamp != in.InCommitTimestamp {
+	if c.Timestamp != in.Time || in.Tail != nil && c.InCommitTimestamp != in.Time-2 {
 		t.Errorf("times %d, %d", c.Timestamp, c.InCommitTimestamp)
 	}
 }
@@ -142,7 +144,7 @@ func TestRenderKeepsBytes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	body := strings.SplitN(string(got), "\n", 3)[2]
+	body := strings.SplitN(string(got.Data), "\n", 3)[2]
 	if want := strings.Join(lines, "\n") + "\n"; body != want {
 		t.Errorf("got\n%s\nwant\n%s", body, want)
 	}
@@ -153,7 +155,7 @@ func TestRenderCommitRefuses(t *testing.T) {
 	both.NotApplied = []tables.TxnRef{{}}
 	for name, in := range map[string]tables.RenderInput{"nothing": renderOf(1), "both": both} {
 		if got, err := tables.RenderCommit(in); err == nil {
-			t.Errorf("%s: got %s", name, got)
+			t.Errorf("%s: got %s", name, got.Data)
 		}
 	}
 }

@@ -71,10 +71,10 @@ func protocolConflict(c, w *facts) *twophase.Conflict {
 		return conflict(twophase.RuleProtocol, "both change the protocol")
 	case lost != 0:
 		return conflict(twophase.RuleProtocol, "feature %s was dropped", lost.first())
-	case gained&strictFeatures != 0:
-		return conflict(twophase.RuleProtocol, "feature %s was switched on", (gained & strictFeatures).first())
+	case gained&unsafeFeatures != 0:
+		return conflict(twophase.RuleProtocol, "feature %s was switched on", (gained & unsafeFeatures).first())
 	}
-	return nil
+	return c.uncountedBeside(w)
 }
 
 func metadataConflict(c, w *facts) *twophase.Conflict {
@@ -84,8 +84,18 @@ func metadataConflict(c, w *facts) *twophase.Conflict {
 	switch {
 	case c.is(flagMetaData):
 		return conflict(twophase.RuleMetadata, "both change the metadata")
-	case !w.is(flagMetaDataSame):
+	case !c.stands(w.step()):
 		return conflict(twophase.RuleMetadata, "the metadata was changed")
+	}
+	return c.uncountedBeside(w)
+}
+
+const uncounted = "adds need stats.numRecords now, and some have none"
+
+// uncountedBeside: the winner makes row counts a duty, which the candidate missed.
+func (c *facts) uncountedBeside(w *facts) *twophase.Conflict {
+	if w.is(flagCounts) && c.adds.len() > 0 && !c.is(flagCounted) {
+		return conflict(twophase.RuleProtocol, uncounted)
 	}
 	return nil
 }
@@ -166,13 +176,26 @@ func pathConflict(c, w *facts) *twophase.Conflict {
 	if path, ok := meet(c.removes, w.removes); ok {
 		return onPath(twophase.RuleDeleteDelete, path, "both remove the file")
 	}
-	if path, ok := meet(c.adds, w.adds); ok {
-		return onPath(twophase.RulePathExists, path, "both add the file")
+	if found := bothAdd(c, w); found != nil {
+		return found
 	}
 	if path, ok := meet(c.adds, w.removes); ok {
 		return onPath(twophase.RuleDeleteRead, path, "the file was removed, and is added again")
 	}
 	return nil
+}
+
+// bothAdd: a file that the candidate removes may be added again by the winner, which
+// only writes it anew (a backfill of row ids, statistics).
+func bothAdd(c, w *facts) (found *twophase.Conflict) {
+	shared(c.adds, w.adds, func(i, j int) bool {
+		at, removed := c.removes.find(c.adds.at(i))
+		if !removed || dvAt(c.removeDVs, at) != dvAt(w.addDVs, j) {
+			found = onPath(twophase.RulePathExists, c.adds.at(i), "both add the file")
+		}
+		return found == nil
+	})
+	return found
 }
 
 // Impossible judges a decided change after a foreign version, by (path, deletion
@@ -235,8 +258,8 @@ func definitionImpossible(d, f *facts) *twophase.Conflict {
 			return conflict(twophase.RuleProtocol, "the change would drop feature %s", (f.nextFeatures &^ d.nextFeatures).first())
 		}
 	}
-	if !f.is(flagMetaData) {
-		return nil
+	if found := d.uncountedBeside(f); found != nil || !f.is(flagMetaData) {
+		return found
 	}
 	switch {
 	case d.id != 0 && f.nextID != d.id:

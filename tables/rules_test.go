@@ -58,7 +58,7 @@ func TestConflict(t *testing.T) {
 	}{
 		"disjoint appends":                  {plain0, appended, []string{addLine("other")}, twophase.RuleNone},
 		"protocol, additive":                {plain0, appended, []string{featureProtocol([]string{"deletionVectors"}, []string{"appendOnly", "invariants", "deletionVectors"})}, twophase.RuleNone},
-		"protocol, unsupported":             {plain0, appended, []string{featureProtocol(nil, []string{"appendOnly", "invariants", "rowTracking"})}, twophase.RuleProtocol},
+		"protocol, unsupported":             {plain0, appended, []string{featureProtocol(nil, []string{"appendOnly", "invariants", "magic"})}, twophase.RuleProtocol},
 		"protocol, unknown feature":         {plain0, appended, []string{featureProtocol(nil, []string{"appendOnly", "invariants", "txcoordFence"})}, twophase.RuleProtocol},
 		"protocol, feature dropped":         {plain0, appended, []string{featureProtocol(nil, []string{"appendOnly"})}, twophase.RuleProtocol},
 		"protocol, constraints switched on": {plain0, appended, []string{`{"protocol":{"minReaderVersion":1,"minWriterVersion":3}}`}, twophase.RuleProtocol},
@@ -195,7 +195,7 @@ func TestImpossible(t *testing.T) {
 		"the pair that is replaced came":    {vectored0, []string{removeDV("x", "w"), addDV("x", "v")}, []string{addDV("x", "w")}, twophase.RuleNone},
 		"the app has passed":                {plain0, []string{txnLine("a", 5)}, []string{txnLine("a", 5)}, twophase.RuleAppVersion},
 		"the app is behind":                 {plain0, []string{txnLine("a", 5)}, []string{txnLine("a", 4)}, twophase.RuleNone},
-		"protocol, unsupported":             {plain0, []string{addLine("x")}, []string{featureProtocol(nil, []string{"appendOnly", "invariants", "rowTracking"})}, twophase.RuleProtocol},
+		"protocol, unsupported":             {plain0, []string{addLine("x")}, []string{featureProtocol(nil, []string{"appendOnly", "invariants", "magic"})}, twophase.RuleProtocol},
 		"protocol, feature dropped":         {plain0, []string{addLine("x")}, []string{featureProtocol(nil, []string{"appendOnly"})}, twophase.RuleNone},
 		"protocol that ours would undo":     {plain0, []string{`{"protocol":{"minReaderVersion":1,"minWriterVersion":3}}`}, []string{featureProtocol([]string{"deletionVectors"}, []string{"appendOnly", "invariants", "deletionVectors"})}, twophase.RuleProtocol},
 		"properties":                        {plain0, []string{addLine("x")}, []string{metaOf(schemaJSON, nil, `"k":"v"`)}, twophase.RuleNone},
@@ -272,7 +272,7 @@ func TestImpossibleAt(t *testing.T) {
 	}
 	for name, g := range map[string]*fixture{
 		"replaced":    vectored(t).commit(metaWithID("other", schemaJSON, nil, `"delta.enableDeletionVectors":"true"`)),
-		"unsupported": vectored(t, "rowTracking"),
+		"unsupported": vectored(t, "magic"),
 	} {
 		for i, got := range (tables.Rules{}).ImpossibleAt(pending, g.state()) {
 			if got == nil {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 )
 
@@ -28,8 +27,10 @@ type column struct {
 }
 
 type node struct {
+	name     string // the logical one; empty for elements, keys and values
 	dataType string
 	nullable bool
+	meta     string // what of the field's metadata writers have to know
 }
 
 // jsonField is a field in Spark's schema JSON.
@@ -122,9 +123,13 @@ func (s *schema) addFields(prefix string, fields []jsonField, depth int) error {
 			}
 		}
 		nullable := f.Nullable == nil || *f.Nullable
-		if err := s.addType(prefix+physicalName(f), f.Type, nullable, depth); err != nil {
+		path := prefix + physicalName(f)
+		if err := s.addType(path, f.Type, nullable, depth); err != nil {
 			return err
 		}
+		n := s.nodes[path]
+		n.name, n.meta = f.Name, writersMeta(f.Metadata)
+		s.nodes[path] = n
 	}
 	return nil
 }
@@ -136,16 +141,16 @@ func (s *schema) addType(path string, raw json.RawMessage, nullable bool, depth 
 			return fmt.Errorf("schemaString: field %q has unknown type %q", path, name)
 		}
 		if feature := typeFeatures[name]; feature != "" {
-			s.needs[feature] = "field " + path
+			s.needs[feature] = "field " + strings.ReplaceAll(path, "\x00", ".")
 		}
-		s.nodes[path] = node{name, nullable}
+		s.nodes[path] = node{dataType: name, nullable: nullable}
 		return nil
 	}
 	var t jsonType
 	if err := json.Unmarshal(raw, &t); err != nil {
 		return fmt.Errorf("schemaString: type of field %q: %w", path, err)
 	}
-	s.nodes[path] = node{t.Type, nullable}
+	s.nodes[path] = node{dataType: t.Type, nullable: nullable}
 	switch t.Type {
 	case "struct":
 		return s.addFields(path+"\x00", t.Fields, depth+1)
@@ -189,18 +194,4 @@ func parentIn(s *schema, path string) bool {
 	}
 	_, ok := s.nodes[path[:i]]
 	return ok
-}
-
-// wider are the type changes that readers of widened tables take.
-var wider = map[string][]string{
-	"byte":    {"short", "integer", "long", "double"},
-	"short":   {"integer", "long", "double"},
-	"integer": {"long", "double"},
-	"float":   {"double"},
-	"date":    {"timestamp_ntz"},
-	"void":    {"string", "long", "integer", "short", "byte", "float", "double", "boolean", "binary", "date", "timestamp", "timestamp_ntz"},
-}
-
-func widens(from, to string) bool {
-	return slices.Contains(wider[from], to)
 }

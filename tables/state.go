@@ -18,6 +18,14 @@ type State struct {
 	domains map[string]string
 	ict     twophase.Time
 	size    int64
+	// rows are the row ids of live files that have some.
+	rows map[PathHash]liveRows
+}
+
+// liveRows are the row ids of a live file.
+type liveRows struct {
+	rowIDs
+	dv DVHash
 }
 
 // Version is the version that the state is at.
@@ -261,12 +269,28 @@ func (r *replay) file() error {
 		r.seen(l, path)
 	}
 	h, dv := HashPath(path), hashDV(l.dv)
+	r.state.rows = noteRows(r.state.rows, l, h, dv)
 	if l.kind == kindRemove {
 		r.state.size -= r.state.files.remove(h, dv)
 		return nil
 	}
 	r.state.size += l.size - r.state.files.add(h, live{dv, l.size})
 	return nil
+}
+
+// noteRows keeps row ids in step with an add or remove. A commit has no order: the
+// removal of a file's pair may stand behind the add of the next one.
+func noteRows(rows map[PathHash]liveRows, l *line, h PathHash, dv DVHash) map[PathHash]liveRows {
+	switch {
+	case l.kind == kindAdd && l.has&hasRowID != 0:
+		if rows == nil {
+			rows = map[PathHash]liveRows{}
+		}
+		rows[h] = liveRows{l.rows, dv}
+	case l.kind == kindAdd || rows[h].dv == dv:
+		delete(rows, h)
+	}
+	return rows
 }
 
 func (r *replay) sidecar() error {
@@ -292,9 +316,12 @@ func (r *replay) sidecar() error {
 func (r *replay) settle(v twophase.Version) {
 	s := r.state
 	s.version = v
-	if !r.defined || r.protocol == nil || r.meta == nil {
+	if r.protocol == nil || r.meta == nil {
 		return
 	}
-	r.defined = false
-	s.profile = newProfile(r.uri, v, r.protocol, r.meta, s.profile)
+	if r.defined {
+		r.defined = false
+		s.profile = newProfile(r.uri, v, r.protocol, r.meta, s.profile)
+	}
+	s.profile = s.profile.clusteredBy(s.domains[clusteringDomain])
 }

@@ -28,10 +28,12 @@ func Validate(a *Actions, p *Profile) error {
 	if err := after.deletionVectors(a); err != nil {
 		return err
 	}
-	if err := after.removes(a); err != nil {
-		return err
+	for _, check := range []func(*Actions) error{after.removes, after.counted, after.domains, after.clusterStats} {
+		if err := check(a); err != nil {
+			return err
+		}
 	}
-	return after.domains(a)
+	return nil
 }
 
 // after is the profile that the part leaves behind, checked; p itself if the part
@@ -55,6 +57,15 @@ func (p *Profile) after(a *Actions) (*Profile, error) {
 	if err := next.checkUses(meta, next.schema); err != nil {
 		return nil, err
 	}
+	if err := p.keepsProperties(next); err != nil {
+		return nil, err
+	}
+	if next.timestamps() && !p.timestamps() && a.MetaData == nil {
+		return nil, &InputError{
+			Field: "protocol", Rule: twophase.RuleProtocol, Reason: "in-commit timestamps cannot begin without a metaData that says so",
+			Remedy: "stage the table's metaData with " + propTimestamps + " as well",
+		}
+	}
 	return next, next.checkNeeds()
 }
 
@@ -72,16 +83,6 @@ func (p *Profile) checkProtocol(next *Protocol) error {
 		}
 	}
 	return nil
-}
-
-// first names a feature of the set.
-func (s featureSet) first() string {
-	for i := range features {
-		if s&(1<<i) != 0 {
-			return features[i].name
-		}
-	}
-	return "unknown"
 }
 
 func (p *Profile) checkMetaData(next *MetaData) error {
@@ -112,7 +113,7 @@ func (p *Profile) checkMetaData(next *MetaData) error {
 func (p *Profile) checkNeeds() error {
 	needs := p.MetaData.needs(p.schema)
 	for _, name := range slices.Sorted(maps.Keys(needs)) {
-		if !p.inForce.has(name) {
+		if !p.inForce.covers(name) {
 			return &InputError{
 				Field: "metaData", Value: needs[name], Rule: twophase.RuleProtocol,
 				Reason: "needs the table feature " + name, Remedy: "stage a protocol action that names it",
@@ -212,20 +213,111 @@ func (p *Profile) removes(a *Actions) error {
 	return nil
 }
 
-// systemDomains are written by features that we refuse.
-var systemDomains = map[string]string{"delta.rowTracking": "rowTracking", "delta.clustering": "clustering"}
-
 func (p *Profile) domains(a *Actions) error {
-	for _, d := range a.Domains {
-		if f := systemDomains[d.Name]; f != "" {
-			return &FeatureError{Table: p.URI, Write: true, Feature: f, Reason: features[bitIndex(featureBits[f])].reason}
+	for i := range a.Domains {
+		d := &a.Domains[i]
+		refuse := func(reason, remedy string) error {
+			return &InputError{Field: "domainMetadata.domain", Value: cut(d.Name), Reason: reason, Remedy: remedy, Rule: twophase.RuleProtocol}
 		}
-		if !p.inForce.has("domainMetadata") {
-			return &InputError{
-				Field: "domainMetadata.domain", Value: cut(d.Name), Rule: twophase.RuleProtocol,
-				Reason: "the table does not have the feature domainMetadata",
+		switch {
+		case !p.inForce.has("domainMetadata"):
+			return refuse("the table does not have the feature domainMetadata", "")
+		case d.Name == clusteringDomain && !p.inForce.has("clustering"):
+			return refuse("the table does not have the feature clustering", "")
+		case d.Name != rowTrackingDomain:
+		case !p.inForce.has("rowTracking"):
+			return refuse("the table does not have the feature rowTracking", "")
+		case !p.tracksRows():
+			return refuse("row tracking is suspended", "leave the domain out")
+		default:
+			if err := p.rowDomain(a, d); err != nil {
+				return err
 			}
 		}
+	}
+	return nil
+}
+
+// rowDomain: the mark may be raised by the ids that the part gives out, which are
+// given out anew when it is published. Ids that are only reserved could be somebody
+// else's by then.
+func (p *Profile) rowDomain(a *Actions, d *Domain) error {
+	refuse := func(reason string) error {
+		return &InputError{
+			Field: "domainMetadata", Value: cut(d.Configuration), Rule: twophase.RuleDomain, Reason: reason,
+			Remedy: "leave the domain " + rowTrackingDomain + " out; row ids are given out when the part is published",
+		}
+	}
+	mark, ok := markOf(d.Configuration)
+	if d.Removed || !ok {
+		return refuse("does not hold " + markField)
+	}
+	rows := make([]stagedRows, len(a.staged))
+	for i := range a.staged {
+		rows[i] = a.staged[i].rows
+	}
+	if given(rows, mark) == mark {
+		return refuse("row ids cannot be reserved in a transaction: no add of the part has those below the mark that it raises")
+	}
+	return nil
+}
+
+// counted: every add says how many rows it has, where a feature counts on it.
+func (p *Profile) counted(a *Actions) error {
+	if !p.counts() {
+		return nil
+	}
+	feature := "rowTracking"
+	if name := p.iceberg(); name != "" {
+		feature = name
+	}
+	for i := range a.Adds {
+		f := &a.Adds[i]
+		switch {
+		case !f.NumRecords:
+			return &InputError{
+				Line: f.Line, Field: "add.stats", Value: cut(f.Path), Rule: twophase.RuleProtocol,
+				Reason: "numRecords is missing, which the table's feature " + feature + " needs",
+			}
+		case f.DV != 0 && p.iceberg() != "":
+			return &InputError{
+				Line: f.Line, Field: "add.deletionVector", Value: cut(f.Path), Rule: twophase.RuleProtocol,
+				Reason: "the table's feature " + feature + " does not allow deletion vectors",
+			}
+		}
+	}
+	return nil
+}
+
+// keepsProperties: what a new metaData may not do to properties of features. p is the
+// table before it.
+func (p *Profile) keepsProperties(next *Profile) error {
+	refuse := func(property, reason string) error {
+		return &InputError{Field: property, Value: cut(next.Property(property)), Reason: reason, Rule: twophase.RuleProtocol}
+	}
+	if p.timestamps() && next.timestamps() {
+		for _, property := range []string{propTimesSince, propTimesFrom} {
+			if next.Property(property) != p.Property(property) {
+				return refuse(property, "says since when versions have in-commit timestamps, and may not change")
+			}
+		}
+	}
+	was, is := p.Property(propMapping), next.Property(propMapping)
+	switch {
+	case isMapped(was) && !strings.EqualFold(was, is):
+		return refuse(propMapping, "cannot be changed from "+was)
+	case isMapped(is) && p.Property(propMaxColumn) != next.Property(propMaxColumn) && !rises(p.Property(propMaxColumn), next.Property(propMaxColumn)):
+		return refuse(propMaxColumn, "the largest column id may not fall; it is "+p.Property(propMaxColumn))
+	case p.Property(propProtected) != next.Property(propProtected):
+		return refuse(propProtected, "is set by the engine that drops a feature, in a version of its own")
+	case isTrue(next.Property(propRowTracking)) && isTrue(next.Property(propRowsSuspended)):
+		return refuse(propRowsSuspended, "row tracking cannot be enabled and suspended")
+	case isTrue(next.Property(propRowTracking)) && next.Property(propRowIDColumn) == "":
+		return refuse(propRowIDColumn, "must name the column that keeps row ids while row tracking is enabled")
+	case isTrue(next.Property(propRowTracking)) && next.Property(propRowVersionColumn) == "":
+		return refuse(propRowVersionColumn, "must name the column that keeps commit versions while row tracking is enabled")
+	case next.iceberg() != "" && p.iceberg() != "" && !slices.Equal(p.MetaData.PartitionColumns, next.MetaData.PartitionColumns):
+		return refuse("partitionColumns", "cannot change while "+next.iceberg()+" is enabled")
 	}
 	return nil
 }

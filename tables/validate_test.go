@@ -2,6 +2,7 @@ package tables_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -94,27 +95,25 @@ func TestValidateAccepts(t *testing.T) {
 
 func TestFeatures(t *testing.T) {
 	identity := strings.Replace(schemaJSON, `"metadata":{}`, `"metadata":{"delta.identity.start":1,"delta.identity.step":1}`, 1)
-	all := []string{"deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck", "columnMapping"}
+	var readers, writers []string
+	for _, f := range tables.Features() {
+		switch {
+		case f.Policy == tables.Refuse:
+		case f.Reader:
+			readers = append(readers, f.Name)
+		default:
+			writers = append(writers, f.Name)
+		}
+	}
 	for name, c := range map[string]struct {
 		protocol, schema string
 		read, write      string // the feature that keeps us out; empty if none does
 	}{
-		"legacy 1/1":           {`{"protocol":{"minReaderVersion":1,"minWriterVersion":1}}`, schemaJSON, "", ""},
-		"legacy 2/5":           {`{"protocol":{"minReaderVersion":2,"minWriterVersion":5}}`, schemaJSON, "", ""},
-		"legacy 1/6":           {`{"protocol":{"minReaderVersion":1,"minWriterVersion":6}}`, schemaJSON, "", ""},
-		"legacy 1/6, identity": {`{"protocol":{"minReaderVersion":1,"minWriterVersion":6}}`, identity, "", "identityColumns"},
-		"legacy 1/5, identity": {`{"protocol":{"minReaderVersion":1,"minWriterVersion":5}}`, identity, "", ""},
-		"all that we carry": {featureProtocol(all, append([]string{
-			"appendOnly", "invariants", "checkConstraints", "changeDataFeed",
-			"generatedColumns", "domainMetadata", "allowColumnDefaults",
-		}, all...)), schemaJSON, "", ""},
-		"in-commit timestamp":                    {featureProtocol(nil, []string{"inCommitTimestamp"}), schemaJSON, "", "inCommitTimestamp"},
-		"row tracking":                           {featureProtocol(nil, []string{"domainMetadata", "rowTracking"}), schemaJSON, "", "rowTracking"},
-		"identity":                               {featureProtocol(nil, []string{"identityColumns"}), schemaJSON, "", "identityColumns"},
-		"clustering":                             {featureProtocol(nil, []string{"clustering"}), schemaJSON, "", "clustering"},
-		"type widening":                          {featureProtocol([]string{"typeWidening"}, []string{"typeWidening"}), schemaJSON, "", "typeWidening"},
-		"variant":                                {featureProtocol([]string{"variantType"}, []string{"variantType"}), schemaJSON, "", "variantType"},
-		"iceberg":                                {featureProtocol(nil, []string{"icebergCompatV2"}), schemaJSON, "", "icebergCompatV2"},
+		"legacy 1/1":                             {`{"protocol":{"minReaderVersion":1,"minWriterVersion":1}}`, schemaJSON, "", ""},
+		"legacy 2/5":                             {`{"protocol":{"minReaderVersion":2,"minWriterVersion":5}}`, schemaJSON, "", ""},
+		"legacy 1/6":                             {`{"protocol":{"minReaderVersion":1,"minWriterVersion":6}}`, schemaJSON, "", ""},
+		"legacy 1/6, identity":                   {`{"protocol":{"minReaderVersion":1,"minWriterVersion":6}}`, identity, "", ""},
+		"everything that is released":            {featureProtocol(slices.Clone(readers), slices.Concat(writers, readers)), schemaJSON, "", ""},
 		"catalog-managed":                        {featureProtocol([]string{"catalogManaged"}, []string{"catalogManaged"}), schemaJSON, "", "catalogManaged"},
 		"a writer's, unknown":                    {featureProtocol(nil, []string{"appendOnly", "txcoordFence"}), schemaJSON, "", "txcoordFence"},
 		"a reader's, unknown":                    {featureProtocol([]string{"adaptiveMetadata"}, []string{"adaptiveMetadata"}), schemaJSON, "adaptiveMetadata", "adaptiveMetadata"},
@@ -142,24 +141,5 @@ func TestFeatures(t *testing.T) {
 				t.Errorf("write: got %v, want %q", err, c.write)
 			}
 		})
-	}
-}
-
-func TestValidateRefusesFeatures(t *testing.T) {
-	a, err := tables.ParseActions(tableURI, tables.Limits{}, text(featureProtocol(nil, []string{"appendOnly", "invariants", "rowTracking", "domainMetadata"})))
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = tables.Validate(a, plain(t).profile())
-	if feature, ok := errors.AsType[*tables.FeatureError](err); !ok || feature.Feature != "rowTracking" {
-		t.Errorf("got %v, want rowTracking refused", err)
-	}
-	a, err = tables.ParseActions(tableURI, tables.Limits{}, text(domainLine("delta.rowTracking")))
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = tables.Validate(a, vectored(t).profile())
-	if feature, ok := errors.AsType[*tables.FeatureError](err); !ok || feature.Feature != "rowTracking" {
-		t.Errorf("got %v, want rowTracking refused", err)
 	}
 }

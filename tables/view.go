@@ -10,14 +10,16 @@ import (
 type definition struct {
 	id, keys, look, config uint64
 	features               featureSet
-	appendOnly             bool
+	appendOnly, counts     bool
 	unsupported            bool
+	// earlier are metadata of before, beside which parts may still be right.
+	earlier []earlier
 }
 
 func definitionOf(p *Profile) definition {
 	return definition{
 		id: p.idHash, keys: p.keysHash, look: p.look, config: p.config, features: p.inForce,
-		appendOnly: p.appendOnly(), unsupported: p.writable != nil,
+		appendOnly: p.appendOnly(), counts: p.counts(), unsupported: p.writable != nil, earlier: p.earlier,
 	}
 }
 
@@ -26,11 +28,64 @@ func (d definition) after(f *facts) definition {
 	if f.is(flagProtocol) {
 		d.features, d.unsupported = f.nextFeatures, f.is(flagUnsupported)
 	}
+	if f.is(flagProtocol | flagMetaData) {
+		d.appendOnly, d.counts = f.is(flagAppendOnly), f.is(flagCounts)
+	}
 	if f.is(flagMetaData) {
+		d.earlier = d.follow(f.step())
 		d.id, d.keys, d.look, d.config = f.nextID, f.nextKeys, f.nextLook, f.nextConfig
-		d.appendOnly = f.is(flagAppendOnly)
 	}
 	return d
+}
+
+func (d *definition) follow(taken step) []earlier {
+	out := []earlier{{look: d.look, config: d.config, step: taken}}
+	for _, e := range d.earlier {
+		e.step = min(e.step, taken)
+		out = append(out, e)
+	}
+	return out[:min(len(out), maxEarlier)]
+}
+
+// step is what the new metaData is to writers that did not know of it.
+func (f *facts) step() step {
+	switch {
+	case f.is(flagMetaDataSame):
+		return stepSame
+	case f.is(flagMetaHarmless):
+		return stepHarmless
+	case f.is(flagMetaAdditive):
+		return stepAdditive
+	}
+	return stepOther
+}
+
+// stands reports that a part is right although the metadata went this step.
+func (f *facts) stands(taken step) bool {
+	switch taken {
+	case stepSame:
+		return true
+	case stepHarmless:
+		return !f.is(flagMetaData)
+	case stepAdditive:
+		return f.is(flagAppends)
+	default:
+		return false
+	}
+}
+
+// knows reports that a part was made under the definition, or under an earlier one
+// beside which it is still right.
+func (d *definition) knows(f *facts) bool {
+	if f.baseLook == d.look && f.baseConfig == d.config {
+		return true
+	}
+	for _, e := range d.earlier {
+		if e.look == f.baseLook && e.config == f.baseConfig {
+			return f.stands(e.step)
+		}
+	}
+	return false
 }
 
 // View is a table after everything that is decided and recorded on it. It
@@ -91,7 +146,7 @@ func (v *View) Apply(change twophase.ChangeNumber, blob twophase.Facts) (rebuild
 		return true
 	})
 	v.def = v.def.after(&f)
-	return f.is(flagProtocol | flagMetaData), nil
+	return f.is(flagProtocol|flagMetaData) || f.domains.has(clusteringHash), nil
 }
 
 // Delivered says that all changes up to a number are in the log. Until then a path
@@ -231,9 +286,9 @@ func (t *trial) sameDefinition(c *facts) *twophase.Conflict {
 		return conflict(twophase.RuleProtocol, "the protocol was changed since the part was staged")
 	case lost != 0:
 		return conflict(twophase.RuleProtocol, "feature %s was dropped since the part was staged", lost.first())
-	case gained&strictFeatures != 0:
-		return conflict(twophase.RuleProtocol, "feature %s was switched on since the part was staged", (gained & strictFeatures).first())
-	case c.baseLook != t.def.look || c.baseConfig != t.def.config:
+	case gained&unsafeFeatures != 0:
+		return conflict(twophase.RuleProtocol, "feature %s was switched on since the part was staged", (gained & unsafeFeatures).first())
+	case !t.def.knows(c):
 		return conflict(twophase.RuleMetadata, "the metadata was changed since the part was staged")
 	}
 	return nil
@@ -251,6 +306,8 @@ func impossibleAt(d *facts, at *trial) *twophase.Conflict {
 		return conflict(twophase.RuleProtocol, "the change would drop feature %s", (def.features &^ d.nextFeatures).first())
 	case d.keys != 0 && def.keys != d.keys && !d.is(flagMetaData):
 		return conflict(twophase.RuleSchema, "the table is partitioned by other columns")
+	case def.counts && d.adds.len() > 0 && !d.is(flagCounted):
+		return conflict(twophase.RuleProtocol, uncounted)
 	case d.is(flagRemovesData) && def.appendOnly:
 		return conflict(twophase.RuleAppendOnly, "the table is append-only")
 	}

@@ -53,13 +53,15 @@ func TestFitsAfterChanges(t *testing.T) {
 		"app is behind":          {plain0, []string{txnLine("a", 3)}, []string{txnLine("a", 2)}, twophase.RuleNone},
 		"a property":             {plain0, []string{addLine("x")}, []string{metaOf(schemaJSON, nil, `"k":"v"`)}, twophase.RuleMetadata},
 		"metadata written again": {plain0, []string{addLine("x")}, []string{metaOf(schemaJSON, nil, "")}, twophase.RuleNone},
-		"a column":               {plain0, []string{addLine("x")}, []string{metaOf(moreColumns(true), nil, "")}, twophase.RuleMetadata},
+		"a column":               {plain0, []string{addLine("x")}, []string{metaOf(moreColumns(true), nil, "")}, twophase.RuleNone},
+		"a column, read":         {plain0, []string{addLine("x"), removeLine("a.parquet")}, []string{metaOf(moreColumns(true), nil, "")}, twophase.RuleMetadata},
+		"a required column":      {plain0, []string{addLine("x")}, []string{metaOf(moreColumns(false), nil, "")}, twophase.RuleMetadata},
 		"the partitioning":       {plain0, []string{addLine("x")}, []string{metaOf(schemaJSON, []string{"day"}, "")}, twophase.RuleSchema},
 		"append-only":            {plain0, []string{removeLine("a.parquet")}, []string{metaOf(schemaJSON, nil, `"delta.appendOnly":"true"`)}, twophase.RuleAppendOnly},
 		"replaced":               {plain0, []string{addLine("x")}, []string{metaWithID("other", schemaJSON, nil, "")}, twophase.RuleTableReplaced},
 		"a feature, carried":     {plain0, []string{addLine("x")}, []string{featureProtocol([]string{"deletionVectors"}, []string{"appendOnly", "invariants", "deletionVectors"})}, twophase.RuleNone},
 		"a feature, with duties": {plain0, []string{addLine("x")}, []string{`{"protocol":{"minReaderVersion":1,"minWriterVersion":3}}`}, twophase.RuleProtocol},
-		"a feature, unsupported": {plain0, []string{addLine("x")}, []string{featureProtocol(nil, []string{"appendOnly", "invariants", "rowTracking"})}, twophase.RuleProtocol},
+		"a feature, unsupported": {plain0, []string{addLine("x")}, []string{featureProtocol(nil, []string{"appendOnly", "invariants", "magic"})}, twophase.RuleProtocol},
 		"a feature, dropped":     {plain0, []string{addLine("x")}, []string{featureProtocol(nil, []string{"appendOnly"})}, twophase.RuleProtocol},
 		"a feature, both":        {plain0, []string{`{"protocol":{"minReaderVersion":1,"minWriterVersion":3}}`}, []string{featureProtocol([]string{"deletionVectors"}, []string{"appendOnly", "invariants", "deletionVectors"})}, twophase.RuleProtocol},
 	} {
@@ -345,7 +347,8 @@ func TestFitsKnowsWhatAPartWasStagedUnder(t *testing.T) {
 	}{
 		{addLine("y"), twophase.RuleNone},
 		{featureProtocol([]string{"deletionVectors"}, []string{"appendOnly", "invariants", "deletionVectors"}), twophase.RuleNone},
-		{metaOf(moreColumns(true), nil, ""), twophase.RuleMetadata},
+		{metaOf(moreColumns(true), nil, ""), twophase.RuleNone},
+		{metaOf(moreColumns(true), nil, `"k":"v"`), twophase.RuleMetadata},
 		{featureProtocol([]string{"deletionVectors"}, []string{"appendOnly", "invariants", "deletionVectors", "checkConstraints"}), twophase.RuleProtocol},
 	} {
 		f.commit(c.change)

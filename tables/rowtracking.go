@@ -1,0 +1,162 @@
+package tables
+
+import (
+	"fmt"
+
+	"github.com/txcoord/txcoord/twophase"
+)
+
+// rowTrackingDomain holds the high-water mark of row ids. It is written by everybody
+// who adds files, and two writers of it do not conflict: it is rewritten.
+const rowTrackingDomain = "delta.rowTracking"
+
+// noMark is the high-water mark of a table that has given out no row id.
+const noMark int64 = -1
+
+const markField = "rowIdHighWaterMark"
+
+// markOf reads a high-water mark from the domain's configuration.
+func markOf(configuration string) (int64, bool) {
+	mark, found := noMark, false
+	err := members([]byte(configuration), func(name, value []byte) bool {
+		if string(name) != markField {
+			return true
+		}
+		mark, found = intOf(value)
+		return found
+	})
+	return mark, err == nil && found
+}
+
+// stagedRows is what a client wrote into an add that row tracking looks at.
+type stagedRows struct {
+	ids     rowIDs
+	has     field
+	records int64
+}
+
+// given says which ids a client gave out itself, above the mark that it had read. All
+// of them lie below the mark that the same part raises, without a gap, as every
+// engine gives them out; below those are ids of files that were there before, or
+// reserved ones. low is the mark that it had read; mark itself if the part raises it
+// without giving anything out.
+func given(adds []stagedRows, mark int64) (low int64) {
+	ends := make(map[int64]int64, len(adds))
+	for i := range adds {
+		if a := &adds[i]; a.has&hasRowID != 0 && a.records > 0 {
+			ends[a.ids.base+a.records-1] = a.ids.base
+		}
+	}
+	low = mark
+	for {
+		base, ok := ends[low]
+		if !ok || base > low {
+			return low
+		}
+		low = base - 1
+	}
+}
+
+// rowWriter gives out row ids in one version.
+type rowWriter struct {
+	tail    *Tail
+	version twophase.Version
+	place   place
+	mark    int64
+	line    line
+}
+
+// txn is what the ids of one transaction's adds have to be told apart by.
+type rowTxn struct {
+	blind bool
+	read  twophase.Version
+	low   int64 // ids above were given out by the client, and are given out anew
+}
+
+// add writes an add with its ids: those of the file where it is part of the table,
+// those that the client has reserved or brings back, or new ones.
+func (w *rowWriter) add(text []byte, txn *rowTxn) ([]byte, error) {
+	l := &w.line
+	path, err := w.open(text)
+	if err != nil {
+		return nil, err
+	}
+	records, counted, err := readStats(l.stats)
+	if err != nil || !counted {
+		return nil, fmt.Errorf("add of %q: stats.numRecords is missing", cut(path))
+	}
+	if there, ok := w.tail.rows[HashPath(path)]; ok {
+		return w.write(text, "add", there.rowIDs)
+	}
+	kept := !txn.blind && l.has&hasRowID != 0 && l.rows.base >= 0 && l.rows.base+max(records-1, 0) <= min(txn.low, w.tail.mark)
+	ids := rowIDs{l.rows.base, int64(w.version)}
+	if kept && l.has&hasRowVersion != 0 && l.rows.version <= int64(txn.read) {
+		ids.version = l.rows.version
+	}
+	if !kept {
+		ids.base = w.mark + 1
+		w.mark += records
+	}
+	return w.write(text, "add", ids)
+}
+
+// remove writes a remove with the ids that the file had.
+func (w *rowWriter) remove(text []byte) ([]byte, error) {
+	path, err := w.open(text)
+	if err != nil {
+		return nil, err
+	}
+	there, ok := w.tail.rows[HashPath(path)]
+	if !ok {
+		return text, nil
+	}
+	return w.write(text, "remove", there.rowIDs)
+}
+
+func (w *rowWriter) open(text []byte) (path string, err error) {
+	if err := w.line.parse(text, false); err != nil {
+		return "", err
+	}
+	return w.place.canonical(string(w.line.path))
+}
+
+func (w *rowWriter) write(text []byte, action string, ids rowIDs) ([]byte, error) {
+	l := &w.line
+	if l.has&hasRowID != 0 && l.has&hasRowVersion != 0 && l.rows == ids {
+		return text, nil
+	}
+	p := patch{text: text}
+	file, err := p.action(action)
+	if err != nil {
+		return nil, err
+	}
+	p.setInt(file, "baseRowId", ids.base)
+	p.setInt(file, "defaultRowCommitVersion", ids.version)
+	return p.apply(), nil
+}
+
+// domain is the line that raises the mark; the client's own one, if there is any, is
+// brought up to date.
+func (w *rowWriter) domain(client []byte) ([]byte, error) {
+	configuration := w.tail.rowDomain
+	if configuration == "" {
+		configuration = "{}"
+	}
+	inner := patch{text: []byte(configuration)}
+	o, err := inner.objectAt(0)
+	if err != nil {
+		return nil, fmt.Errorf("domain %s of the table: %w", rowTrackingDomain, err)
+	}
+	inner.setInt(o, markField, w.mark)
+	quoted := appendQuoted(nil, string(inner.apply()))
+	if client == nil {
+		client = []byte(`{"domainMetadata":{"domain":"` + rowTrackingDomain + `","configuration":"","removed":false}}`)
+	}
+	p := patch{text: client}
+	d, err := p.action("domainMetadata")
+	if err != nil {
+		return nil, err
+	}
+	p.set(d, "configuration", quoted)
+	return p.apply(), nil
+}
