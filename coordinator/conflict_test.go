@@ -3,6 +3,7 @@ package coordinator_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -76,12 +77,13 @@ func TestConflicts(t *testing.T) {
 				w.create("other", twophase.ModeOpen)
 				w.commit("seed", change("t", blindRead, seed...))
 				fill := func(p part) [][]byte {
-					for i, a := range p.actions {
+					actions := slices.Clone(p.actions)
+					for i, a := range actions {
 						if m, ok := strings.CutPrefix(string(a), "METADATA"); ok {
-							p.actions[i] = renamed(info.MetaDataID, "called "+m)
+							actions[i] = renamed(info.MetaDataID, "called "+m)
 						}
 					}
-					return p.actions
+					return actions
 				}
 				// Both are staged before either commits.
 				loser := w.begin("loser")
@@ -202,12 +204,12 @@ func TestOldReadPointsAreCheckedFromTheLog(t *testing.T) {
 	w.create("t", twophase.ModeExclusive)
 	w.commit("seed", change("t", blindRead, add("old"), add("other")))
 	w.commit("gone", change("t", readAt(1), remove("old")))
-	for i := range 8 { // facts of some 200 KB each push the older ones out
-		var actions [][]byte
-		for j := range 25_000 {
-			actions = append(actions, add(fmt.Sprintf("bulk-%d-%d", i, j)))
-		}
-		w.commit(fmt.Sprint("bulk ", i), change("t", blindRead, actions...))
+	many := make([]string, 80_000)
+	for i := range many {
+		many[i] = fmt.Sprint("nothing there ", i)
+	}
+	for i := range 3 { // facts of more than 600 KB each push the older ones out
+		w.commit(fmt.Sprint("bulk ", i), change("t", readFiles(2, many...), add(fmt.Sprint("bulk ", i))))
 	}
 	_, err := w.try("read old", change("t", readFiles(1, "old"), add("n1")))
 	if got := wantReason(t, "a reader of what was removed long ago", err, coordinator.Conflicted).Conflict; got.Rule != twophase.RuleDeleteRead || got.Path != "old" {

@@ -17,15 +17,19 @@ type candidate struct {
 	parts map[twophase.TableID]*part
 	// tables that it writes or reads.
 	tables []twophase.TableID
+	// files that it read, as the client named them, and the table's URI.
+	files map[twophase.TableID][]string
+	uris  map[twophase.TableID]string
 }
 
 // decide gets the transaction into the journal. nil: it is decided; the fold knows how.
 func (c *Catalog) decide(ctx context.Context, ref txnRef, parts []*part, reads []ReadOnly, verify bool) error {
 	rec := &twophase.Committed{Txn: ref.id, Key: ref.key, Attempt: ref.attempt, Begun: ref.begun}
-	cand := &candidate{ref: ref, parts: map[twophase.TableID]*part{}}
+	cand := &candidate{ref: ref, parts: map[twophase.TableID]*part{}, files: map[twophase.TableID][]string{}, uris: map[twophase.TableID]string{}}
 	for _, p := range parts {
 		rec.Parts = append(rec.Parts, p.record)
 		cand.parts[p.row.ID] = p
+		cand.files[p.row.ID], cand.uris[p.row.ID] = p.read.Files, p.row.URI
 		cand.tables = append(cand.tables, p.row.ID)
 		cand.writes = append(cand.writes, p.writes...)
 	}
@@ -33,8 +37,9 @@ func (c *Catalog) decide(ctx context.Context, ref txnRef, parts []*part, reads [
 	if rec.Reads, err = c.readParts(ctx, reads); err != nil {
 		return err
 	}
-	for _, r := range rec.Reads {
+	for i, r := range rec.Reads {
 		cand.tables = append(cand.tables, r.Table)
+		cand.files[r.Table], cand.uris[r.Table] = reads[i].Read.Files, c.row(r.Table).URI
 	}
 	if verify {
 		if err := c.verifyFiles(ctx, parts); err != nil {
@@ -61,9 +66,18 @@ func (c *Catalog) queued(ctx context.Context, d *candidate) error {
 	return err
 }
 
+// explain names the path behind a hash, among those that the part writes or that
+// its client read.
 func (d *candidate) explain(id twophase.TableID, why *twophase.Conflict) {
 	if p := d.parts[id]; p != nil {
 		p.actions.Explain(why)
+	}
+	for _, file := range d.files[id] {
+		path, err := tables.CanonicalPath(d.uris[id], file)
+		if err == nil && tables.HashPath(path).String() == why.Path {
+			why.Path = path
+			return
+		}
 	}
 }
 
