@@ -126,6 +126,18 @@ func (w *checkpointWriter) create(kind CheckpointKind, to *spool) (CheckpointFil
 	return w.k.cfg.Format.Create(to, CheckpointColumns{Kind: kind, Protocol: w.s.head.protocol, MetaData: w.s.head.meta})
 }
 
+// row writes an action. One that does not fit a checkpoint's columns is the table's
+// fault and stays one: *LogError.
+func (w *checkpointWriter) row(file CheckpointFile, text []byte) error {
+	err := file.Write(text)
+	if err == nil || errors.Is(err, ErrNoRoom) {
+		return err
+	}
+	e := w.k.log.fault(Malformed, "", err)
+	e.Version, e.Reason = w.s.At, "an action does not fit a checkpoint"
+	return e
+}
+
 // classic writes everything into one file, N.checkpoint.parquet.
 func (w *checkpointWriter) classic(ctx context.Context) (err error) {
 	to := &spool{dir: w.k.cfg.TempDir}
@@ -147,7 +159,7 @@ func (w *checkpointWriter) classicRows(ctx context.Context, to *spool) error {
 	}
 	for _, line := range w.s.head.headLines() {
 		w.out.Actions++
-		if err := file.Write(line); err != nil {
+		if err := w.row(file, line); err != nil {
 			return err
 		}
 	}
@@ -156,7 +168,7 @@ func (w *checkpointWriter) classicRows(ctx context.Context, to *spool) error {
 		if err != nil || !keep {
 			return err
 		}
-		return file.Write(a.text)
+		return w.row(file, a.text)
 	})
 	if err != nil {
 		return err

@@ -11,6 +11,9 @@ import (
 // spoolBytes is how much of a file is kept in memory before it goes to disk.
 const spoolBytes = 8 << 20
 
+// ErrNoRoom: the temporary folder takes no more.
+var ErrNoRoom = errors.New("no room for a temporary file")
+
 // spool takes a file that has to be put whole: in memory at first, in a temporary
 // file when it grows. While it is written it does not weigh on the memory that the
 // rows take.
@@ -29,20 +32,28 @@ func (s *spool) Write(p []byte) (int, error) {
 		}
 	}
 	s.n += int64(len(p))
-	if s.file != nil {
-		return s.file.Write(p)
+	if s.file == nil {
+		return s.mem.Write(p)
 	}
-	return s.mem.Write(p)
+	n, err := s.file.Write(p)
+	return n, noRoom(err)
+}
+
+func noRoom(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: %w", ErrNoRoom, err)
 }
 
 func (s *spool) spill() error {
 	f, err := os.CreateTemp(s.dir, "txcoord-checkpoint-*")
 	if err != nil {
-		return fmt.Errorf("make room for a checkpoint: %w", err)
+		return noRoom(err)
 	}
 	s.file = f
 	if _, err := f.Write(s.mem.Bytes()); err != nil {
-		return fmt.Errorf("make room for a checkpoint: %w", err)
+		return noRoom(err)
 	}
 	s.mem = bytes.Buffer{}
 	return nil
@@ -55,7 +66,7 @@ func (s *spool) bytes() ([]byte, error) {
 	}
 	out := make([]byte, s.n)
 	if _, err := io.ReadFull(io.NewSectionReader(s.file, 0, s.n), out); err != nil {
-		return nil, fmt.Errorf("read back a checkpoint: %w", err)
+		return nil, noRoom(err)
 	}
 	return out, nil
 }

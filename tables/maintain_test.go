@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -260,6 +261,26 @@ func TestCheckpointRefuses(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// TestNoRoom: a checkpoint of some ten megabytes, and no temporary folder.
+func TestNoRoom(t *testing.T) {
+	k := newKept(t)
+	lines := []string{plainProtocol, metaOf(schemaJSON, nil, "")}
+	r := rand.New(rand.NewPCG(1, 1))
+	for i := range 200 {
+		noise := make([]byte, 100_000)
+		for j := range noise {
+			noise[j] = "0123456789abcdef"[r.IntN(16)]
+		}
+		lines = append(lines, addLine(fmt.Sprint(i), fmt.Sprintf(`"tags":{"noise":"%s"}`, noise)))
+	}
+	k.commit(lines...)
+	k.cfg.TempDir += "/missing"
+	keeper, s := k.survey(tables.Latest)
+	if _, err := keeper.Checkpoint(t.Context(), s, nil); !errors.Is(err, tables.ErrNoRoom) {
+		t.Errorf("got %v", err)
 	}
 }
 

@@ -170,7 +170,7 @@ func (w *checkpointWriter) v2Main(ctx context.Context, f *files, sidecars, reuse
 		head = append(head, s.line)
 	}
 	for _, line := range head {
-		if err := file.Write(line); err != nil {
+		if err := w.row(file, line); err != nil {
 			return err
 		}
 	}
@@ -244,7 +244,7 @@ func (s *sidecarWriter) write(ctx context.Context, text []byte) error {
 		}
 		s.file = file
 	}
-	if err := s.file.Write(text); err != nil {
+	if err := s.w.row(s.file, text); err != nil {
 		return err
 	}
 	if s.rows++; s.rows >= s.w.k.cfg.SidecarRows {
