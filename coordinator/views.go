@@ -83,6 +83,9 @@ func (h *handles) load(ctx context.Context, t *handle) error {
 	if err != nil {
 		return h.c.logError(t.id, err)
 	}
+	if damage := state.Skipped(); damage != nil {
+		h.c.log.Warn("a checkpoint of the table is damaged, and was passed over", "table", t.uri, "error", damage)
+	}
 	profile := state.Profile()
 	tail, err := t.log.TailOf(ctx, state)
 	if err != nil {

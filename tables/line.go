@@ -87,7 +87,7 @@ type line struct {
 	// rows are the row ids, where hasRowID and hasRowVersion say so.
 	rows    rowIDs
 	oddRows bool
-	dv   string // unique id
+	dv      string // unique id
 
 	app     []byte
 	version int64

@@ -43,11 +43,22 @@ type LiveFile struct {
 	Raw []byte
 }
 
+// Skipped is what is wrong with a checkpoint that the replay passed over, because
+// older files tell the same; nil if there was none. An operator should know: once log
+// clean-up has removed those, the table cannot be read.
+func (s *State) Skipped() error {
+	if s.skipped == nil {
+		return nil
+	}
+	return s.skipped
+}
+
 // LiveFiles is the whole live set at a version, by path. Memory grows with the table.
 func (l *Log) LiveFiles(ctx context.Context, at twophase.Version) ([]LiveFile, error) {
 	type name struct{ path, dv string }
 	found := map[name]LiveFile{}
 	r := newReplay(l.URI)
+	r.restarted = func() { clear(found) }
 	r.seen = func(line *line, path string) {
 		k := name{path, line.dv}
 		if line.kind == kindRemove {
@@ -64,6 +75,8 @@ func (l *Log) LiveFiles(ctx context.Context, at twophase.Version) ([]LiveFile, e
 	}), nil
 }
 
+// replay reads the newest checkpoint that is whole, and the commits after it. One
+// that is damaged is passed over if older files tell the same.
 func (l *Log) replay(ctx context.Context, r *replay, at twophase.Version) error {
 	listing, err := l.listFor(ctx, at)
 	if err != nil {
@@ -73,9 +86,52 @@ func (l *Log) replay(ctx context.Context, r *replay, at twophase.Version) error 
 	if err != nil {
 		return err
 	}
+	c, ok := listing.NewestCheckpoint(target)
+	if !ok {
+		return l.replayFrom(ctx, r, listing, nil, target)
+	}
+	err = l.replayFrom(ctx, r, listing, &c, target)
+	if bad, ok := errors.AsType[*LogError](err); ok && bad.Fault == BadCheckpoint {
+		return l.replayWithout(ctx, r, bad, c, target)
+	}
+	return err
+}
+
+// replayWithout replays from older checkpoints, or from the first commit. If that is
+// not possible, the checkpoint's damage is what is wrong with the log.
+func (l *Log) replayWithout(ctx context.Context, r *replay, damage *LogError, failed ListedCheckpoint, target twophase.Version) error {
+	listing, err := l.List(ctx, 0)
+	if err != nil {
+		return err
+	}
+	tries := []*ListedCheckpoint{}
+	for _, c := range slices.Backward(listing.Checkpoints) {
+		if c.Complete && c.Version <= target && c.Files[0].Key != failed.Files[0].Key {
+			tries = append(tries, &c)
+		}
+	}
+	for _, c := range append(tries, nil) {
+		r.restart()
+		err = l.replayFrom(ctx, r, listing, c, target)
+		fault, ok := errors.AsType[*LogError](err)
+		switch {
+		case err == nil:
+			r.state.skipped = damage
+			return nil
+		case !ok:
+			return err
+		case fault.Fault != BadCheckpoint && fault.Fault != Gap:
+			return err
+		}
+	}
+	return damage
+}
+
+// replayFrom reads a checkpoint, if there is one, and the commits after it.
+func (l *Log) replayFrom(ctx context.Context, r *replay, listing *Listing, c *ListedCheckpoint, target twophase.Version) error {
 	next := twophase.Version(0)
-	if c, ok := listing.NewestCheckpoint(target); ok {
-		if err := l.readCheckpoint(ctx, r, c); err != nil {
+	if c != nil {
+		if err := l.readCheckpoint(ctx, r, *c); err != nil {
 			return err
 		}
 		next = c.Version + 1
@@ -87,7 +143,7 @@ func (l *Log) replay(ctx context.Context, r *replay, at twophase.Version) error 
 	if err := l.readCommits(ctx, r, commits); err != nil {
 		return err
 	}
-	return l.sound(r, "")
+	return l.sound(r)
 }
 
 // listFor lists from the newest checkpoint that the hint knows, or else everything.
@@ -135,7 +191,9 @@ func (l *Log) target(listing *Listing, at twophase.Version) (twophase.Version, e
 	last := listing.Last()
 	switch {
 	case last == twophase.NoVersion:
-		return 0, l.fault(NotATable, "", nil)
+		e := l.fault(NotATable, "", nil)
+		e.File, e.Reason = strings.TrimSuffix(logFolder, "/"), "there is no commit and no complete checkpoint in the folder"
+		return 0, e
 	case at == Latest:
 		return last, nil
 	case at > last || at < 0:
@@ -189,22 +247,22 @@ func (l *Log) readCommits(ctx context.Context, r *replay, commits []ListedCommit
 	return nil
 }
 
-// sound checks that the replay holds what every version of a table has. file is
-// where it should have been, if it is a checkpoint.
-func (l *Log) sound(r *replay, file string) error {
-	fault := func(f Fault, err error) error {
-		e := l.fault(f, file, err)
-		e.Version = r.state.version
+// sound checks that the replay holds what every version of a table has. The file
+// that is named is the one in which it should have been.
+func (l *Log) sound(r *replay) error {
+	fault := func(f Fault, file string, err error) error {
+		e := l.fault(f, "", err)
+		e.File, e.Version = file, r.state.version
 		return e
 	}
 	switch {
 	case r.protocol == nil:
-		return fault(NoProtocol, nil)
+		return fault(NoProtocol, r.first, nil)
 	case r.meta == nil:
-		return fault(NoMetaData, nil)
+		return fault(NoMetaData, r.first, nil)
 	}
 	if err := r.protocol.checkReadable(l.URI); err != nil {
-		return fault(Unsupported, err)
+		return fault(Unsupported, r.protocolFile, err)
 	}
 	return nil
 }
@@ -237,7 +295,7 @@ func (l *Log) readCheckpoint(ctx context.Context, r *replay, c ListedCheckpoint)
 			return err
 		}
 	}
-	if err := l.sound(r, strings.TrimPrefix(c.Files[0].Key, l.prefix)); err != nil {
+	if err := l.sound(r); err != nil {
 		return err
 	}
 	r.settle(c.Version)
@@ -246,6 +304,7 @@ func (l *Log) readCheckpoint(ctx context.Context, r *replay, c ListedCheckpoint)
 
 func (l *Log) readCheckpointFile(ctx context.Context, r *replay, v twophase.Version, f objstore.Info) error {
 	source := &object{ctx: ctx, store: l.Store, key: f.Key}
+	r.begin(logFolder + strings.TrimPrefix(f.Key, l.prefix))
 	var err error
 	switch {
 	case strings.HasSuffix(f.Key, ".json"):

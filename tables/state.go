@@ -20,6 +20,8 @@ type State struct {
 	size    int64
 	// rows are the row ids of live files that have some.
 	rows map[PathHash]liveRows
+	// skipped is what is wrong with a checkpoint that was passed over.
+	skipped *LogError
 }
 
 // liveRows are the row ids of a live file.
@@ -182,6 +184,29 @@ type replay struct {
 	line     line
 	// seen, if set, is shown every live-set change with its full path.
 	seen func(l *line, path string)
+	// restarted, if set, is told that all that was seen does not count.
+	restarted func()
+	// reading is the file that is being read, first the first one, and protocolFile the
+	// one with the newest protocol.
+	reading, first, protocolFile string
+}
+
+// begin notes which file the lines that come are from.
+func (r *replay) begin(file string) {
+	r.reading = file
+	if r.first == "" {
+		r.first = file
+	}
+}
+
+// restart forgets what was read.
+func (r *replay) restart() {
+	again := newReplay(r.uri)
+	again.seen, again.restarted = r.seen, r.restarted
+	*r = *again
+	if r.restarted != nil {
+		r.restarted()
+	}
 }
 
 func newReplay(uri string) *replay {
@@ -194,6 +219,7 @@ func newReplay(uri string) *replay {
 // commit takes all lines of a version.
 func (r *replay) commit(v twophase.Version, raw []byte) error {
 	r.state.ict = 0
+	r.begin(logFolder + commitName(v))
 	lines, number := 0, 0
 	for rest := raw; len(rest) > 0; {
 		var text []byte
@@ -243,7 +269,7 @@ func (r *replay) apply(text []byte) error {
 		if err != nil {
 			return err
 		}
-		r.protocol, r.defined = p, true
+		r.protocol, r.defined, r.protocolFile = p, true, r.reading
 	case kindMetaData:
 		m, err := parseMetaData(l.body)
 		if err != nil {

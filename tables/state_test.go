@@ -132,22 +132,22 @@ func TestStateRefuses(t *testing.T) {
 		file    string
 		version twophase.Version
 	}{
-		"nothing there":               {newFixture(t), tables.Latest, tables.NotATable, "", -1},
-		"only other files":            {newFixture(t).put("_last_checkpoint", nil).put("00000000000000000000.crc", nil), tables.Latest, tables.NotATable, "", -1},
+		"nothing there":               {newFixture(t), tables.Latest, tables.NotATable, "_delta_log", -1},
+		"only other files":            {newFixture(t).put("_last_checkpoint", nil).put("00000000000000000000.crc", nil), tables.Latest, tables.NotATable, "_delta_log", -1},
 		"a gap":                       {plain(t).commit(addLine("b")).commit(addLine("c")).drop("00000000000000000001.json"), tables.Latest, tables.Gap, "00000000000000000001.json", 1},
 		"no beginning":                {plain(t).commit(addLine("b")).drop("00000000000000000000.json"), tables.Latest, tables.Gap, "00000000000000000000.json", 0},
 		"gap after checkpoint":        {newFixture(t).put("00000000000000000002.checkpoint.parquet", text(plainProtocol, meta)).put("00000000000000000004.json", text(addLine("a"))), tables.Latest, tables.Gap, "00000000000000000003.json", 3},
 		"too new":                     {plain(t), 5, tables.NoVersion, "", 5},
 		"negative":                    {plain(t), -7, tables.NoVersion, "", -7},
 		"cleaned away":                {newFixture(t).put("00000000000000000002.checkpoint.parquet", text(plainProtocol, meta)), 1, tables.Gap, "00000000000000000000.json", 0},
-		"no protocol":                 {newFixture(t).commit(meta), tables.Latest, tables.NoProtocol, "", 0},
-		"no metaData":                 {newFixture(t).commit(plainProtocol), tables.Latest, tables.NoMetaData, "", 0},
+		"no protocol":                 {newFixture(t).commit(meta), tables.Latest, tables.NoProtocol, "00000000000000000000.json", 0},
+		"no metaData":                 {newFixture(t).commit(plainProtocol), tables.Latest, tables.NoMetaData, "00000000000000000000.json", 0},
 		"checkpoint without protocol": {plain(t).commit(addLine("b")).put("00000000000000000001.checkpoint.parquet", text(meta, addLine("b"))), tables.Latest, tables.NoProtocol, "00000000000000000001.checkpoint.parquet", -1},
 		"checkpoint without metaData": {plain(t).commit(addLine("b")).put("00000000000000000001.checkpoint.parquet", text(plainProtocol)), tables.Latest, tables.NoMetaData, "00000000000000000001.checkpoint.parquet", -1},
-		"damaged checkpoint":          {plain(t).commit(addLine("b")).put("00000000000000000001.checkpoint.parquet", []byte("PAR1")), tables.Latest, tables.BadCheckpoint, "00000000000000000001.checkpoint.parquet", 1},
-		"damaged JSON checkpoint":     {plain(t).commit(addLine("b")).put("00000000000000000001.checkpoint.u.json", []byte("{")), tables.Latest, tables.BadCheckpoint, "00000000000000000001.checkpoint.u.json", 1},
-		"sidecar missing":             {plain(t).commit(addLine("b")).put("00000000000000000001.checkpoint.u.json", text(plainProtocol, meta, `{"sidecar":{"path":"gone.parquet"}}`)), tables.Latest, tables.BadCheckpoint, "_sidecars/gone.parquet", 1},
-		"sidecar without path":        {plain(t).commit(addLine("b")).put("00000000000000000001.checkpoint.u.json", text(plainProtocol, meta, `{"sidecar":{}}`)), tables.Latest, tables.BadCheckpoint, "00000000000000000001.checkpoint.u.json", 1},
+		"damaged checkpoint":          {plain(t).commit(addLine("b")).drop("00000000000000000000.json").put("00000000000000000001.checkpoint.parquet", []byte("PAR1")), tables.Latest, tables.BadCheckpoint, "00000000000000000001.checkpoint.parquet", 1},
+		"damaged JSON checkpoint":     {plain(t).commit(addLine("b")).drop("00000000000000000000.json").put("00000000000000000001.checkpoint.u.json", []byte("{")), tables.Latest, tables.BadCheckpoint, "00000000000000000001.checkpoint.u.json", 1},
+		"sidecar missing":             {plain(t).commit(addLine("b")).drop("00000000000000000000.json").put("00000000000000000001.checkpoint.u.json", text(plainProtocol, meta, `{"sidecar":{"path":"gone.parquet"}}`)), tables.Latest, tables.BadCheckpoint, "_sidecars/gone.parquet", 1},
+		"sidecar without path":        {plain(t).commit(addLine("b")).drop("00000000000000000000.json").put("00000000000000000001.checkpoint.u.json", text(plainProtocol, meta, `{"sidecar":{}}`)), tables.Latest, tables.BadCheckpoint, "00000000000000000001.checkpoint.u.json", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, err := c.f.log.State(t.Context(), c.at)
@@ -160,6 +160,44 @@ func TestStateRefuses(t *testing.T) {
 				t.Errorf("got %v, file %q, version %d: %v\nwant %v, %q, %d", e.Fault, file, e.Version, e, c.fault, c.file, c.version)
 			}
 		})
+	}
+}
+
+// A damaged checkpoint is passed over while older files tell the same.
+func TestStatePassesOverDamage(t *testing.T) {
+	meta := metaOf(schemaJSON, nil, "")
+	const newest = "00000000000000000003.checkpoint.parquet"
+	for name, f := range map[string]*fixture{
+		"to the commits": plain(t).commit(addLine("b")).commit(addLine("c")).commit(removeLine("b")),
+		"to an older checkpoint": plain(t).commit(addLine("b")).put("00000000000000000001.checkpoint.parquet", text(plainProtocol, meta, addLine("a.parquet"), addLine("b"))).
+			commit(addLine("c")).commit(removeLine("b")).drop("00000000000000000000.json").drop("00000000000000000001.json").
+			put("_last_checkpoint", []byte(`{"version":3}`)),
+		"over two": plain(t).commit(addLine("b")).put("00000000000000000001.checkpoint.parquet", []byte("PAR1")).
+			commit(addLine("c")).commit(removeLine("b")),
+		"half read": plain(t).commit(addLine("b")).commit(addLine("c")).commit(removeLine("b")),
+	} {
+		t.Run(name, func(t *testing.T) {
+			content := []byte("PAR1")
+			if name == "half read" {
+				content = text(plainProtocol, meta, addLine("ghost"), txnLine("ghost", 1), "{")
+			}
+			f.put(newest, content)
+			s := f.state()
+			if s.NumFiles() != 2 || s.Version() != 3 || len(s.Txns()) != 0 {
+				t.Errorf("%d files at version %d, txns %v, want 2 at 3", s.NumFiles(), s.Version(), s.Txns())
+			}
+			damage, ok := errors.AsType[*tables.LogError](s.Skipped())
+			if !ok || damage.Fault != tables.BadCheckpoint || damage.File != "_delta_log/"+newest {
+				t.Errorf("skipped: %v, want %s", s.Skipped(), newest)
+			}
+			files, err := f.log.LiveFiles(t.Context(), tables.Latest)
+			if err != nil || len(files) != 2 || files[0].Path != "a.parquet" || files[1].Path != "c" {
+				t.Errorf("live files %v, %v", files, err)
+			}
+		})
+	}
+	if err := plain(t).state().Skipped(); err != nil {
+		t.Errorf("nothing skipped: %v", err)
 	}
 }
 

@@ -93,12 +93,8 @@ var mustFail = map[string]string{
 // refused is by the features of their protocols; none of the others has a feature
 // that is not on the list of the allowed.
 var refused = map[string]string{
-	"collations-preview-table":         "collations-preview",
-	"collations-table":                 "collations",
-	"spark-variant-checkpoint":         "variantType-preview",
-	"table-with-icebegCompatV2Enabled": "icebergCompatV2",
-	"type-widening":                    "typeWidening-preview",
-	"type-widening-nested":             "typeWidening-preview",
+	"collations-preview-table": "collations-preview",
+	"collations-table":         "collations",
 }
 
 // Tables lists the folders with a log, and no-delta-log-folder, by name.
