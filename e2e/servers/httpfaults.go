@@ -27,8 +27,11 @@ type Request struct {
 
 // Fate is what becomes of a request; the zero value lets it pass.
 type Fate struct {
-	// Delay is how long the request waits before anything else happens to it.
+	// Delay is how long the request waits before anything else happens to it. It goes
+	// on although the client may have given up.
 	Delay time.Duration
+	// Body, if set, is sent on in place of the request's.
+	Body []byte
 	// Instead answers, and the server never sees the request.
 	Instead *Reply
 	// Twice sends it on twice, as a proxy does that hears nothing, and passes the
@@ -85,8 +88,9 @@ func (f *HTTPFaults) serve(w http.ResponseWriter, r *http.Request) {
 		return // The client is gone.
 	}
 	fate := (*f.hook.Load())(describe(r, body))
-	if !wait(r.Context(), fate.Delay) {
-		return
+	time.Sleep(fate.Delay)
+	if fate.Body != nil {
+		body = fate.Body
 	}
 	if fate.Instead != nil {
 		fate.Instead.write(w)
@@ -124,6 +128,7 @@ func (f *HTTPFaults) pass(r *http.Request, body []byte) (*http.Response, []byte,
 	}
 	copyHeader(req.Header, r.Header)
 	req.Host = r.Host
+	req.Header.Del("Content-Length") // It follows from the body.
 	resp, err := f.client.Do(req)
 	if err != nil {
 		return nil, nil, err
@@ -142,16 +147,4 @@ func (r *Reply) write(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", "application/x-amz-json-1.0")
 	w.WriteHeader(r.Status)
 	_, _ = io.WriteString(w, r.Body) // The client may be gone.
-}
-
-func wait(ctx context.Context, d time.Duration) bool {
-	if d == 0 {
-		return true
-	}
-	select {
-	case <-time.After(d):
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

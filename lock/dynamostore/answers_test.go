@@ -1,0 +1,241 @@
+//go:build unix
+
+package dynamostore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/txcoord/txcoord/e2e/servers"
+	"github.com/txcoord/txcoord/lock"
+)
+
+// meaning of an answer to a write.
+type meaning string
+
+const (
+	done     meaning = "done"
+	unknown  meaning = "unknown"
+	refused  meaning = "refused"
+	tooLarge meaning = "too large"
+	certain  meaning = "certainly not carried out"
+)
+
+func meaningOf(err error) meaning {
+	switch {
+	case err == nil:
+		return done
+	case errors.Is(err, lock.ErrUnknown):
+		return unknown
+	case errors.Is(err, lock.ErrConflict):
+		return refused
+	case errors.Is(err, lock.ErrTooLarge):
+		return tooLarge
+	default:
+		return certain
+	}
+}
+
+func instead(status int, name, message string) servers.Fate {
+	return servers.Fate{Instead: servers.DynamoError(status, name, message)}
+}
+
+// throughProxy is a new store behind a proxy.
+func throughProxy(t *testing.T, s *servers.Dynamo) (handle, *servers.HTTPFaults) {
+	t.Helper()
+	cfg := config(s)
+	openNew(t, cfg)
+	proxy := servers.NewHTTPFaults(t, s.Endpoint)
+	cfg.Endpoint, cfg.RequestTimeout = proxy.URL, 500*time.Millisecond
+	return open(t, cfg), proxy
+}
+
+// meet lets every write from now on meet a fate, and counts them.
+func meet(proxy *servers.HTTPFaults, fate servers.Fate) (sent *atomic.Int32) {
+	sent = &atomic.Int32{}
+	proxy.Decide(func(r servers.Request) servers.Fate {
+		if !isWrite(r) {
+			return servers.Fate{}
+		}
+		sent.Add(1)
+		return fate
+	})
+	return sent
+}
+
+// Whatever becomes of a write, its caller is told what is known, and it is sent once.
+func TestAnswersToWrites(t *testing.T) {
+	t.Parallel()
+	s, proxy := throughProxy(t, servers.StartKumo(t))
+	page := &servers.Reply{Status: 503, Body: "<html>upstream is gone</html>"}
+	forbidden := &servers.Reply{Status: 403, Body: "<html>no</html>"}
+	for i, c := range []struct {
+		what   string
+		fate   servers.Fate
+		want   meaning
+		landed bool
+	}{
+		{"passes", servers.Fate{}, done, true},
+		{"reply lost", servers.Fate{Lost: true}, unknown, true},
+		{"500 after landing", servers.Fate{After: servers.DynamoError(500, "InternalServerError", "")}, unknown, true},
+		{"503 after landing", servers.Fate{After: page}, unknown, true},
+		{"500 before landing", instead(500, "InternalServerError", ""), unknown, false},
+		{"throttled as a fault of the server's", instead(503, "ThrottlingException", ""), unknown, false},
+		{"a page of a proxy", servers.Fate{Instead: page}, unknown, false},
+		{"403 of a proxy", servers.Fate{Instead: forbidden}, unknown, false},
+		{"late", servers.Fate{Delay: time.Second}, unknown, true},
+		{"transaction conflict", instead(400, "TransactionConflictException", ""), certain, false},
+		{"invalid", instead(400, "ValidationException", "One or more parameter values were invalid"), certain, false},
+		{"item too large", instead(400, "ValidationException", "Item size has exceeded the maximum allowed size"), tooLarge, false},
+		{"no permission", instead(400, "AccessDeniedException", ""), certain, false},
+		{"table gone", instead(400, "ResourceNotFoundException", ""), certain, false},
+		{"condition failed", instead(400, "ConditionalCheckFailedException", ""), refused, false},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			key := fmt.Sprint("k/", i)
+			sent := meet(proxy, c.fate)
+			_, err := s.Put(t.Context(), key, []byte("v"), lock.IfAbsent())
+			if got := meaningOf(err); got != c.want || errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("put: %v is %s, want %s", err, got, c.want)
+			}
+			if n := sent.Load(); n != 1 {
+				t.Errorf("sent %d times", n)
+			}
+			time.Sleep(c.fate.Delay)
+			if _, err := s.Get(t.Context(), key); (err == nil) != c.landed || err != nil && !errors.Is(err, lock.ErrNotFound) {
+				t.Errorf("get: %v, landed is %v", err, c.landed)
+			}
+			want := c.want
+			if want == tooLarge || want == refused {
+				return // Deletes are neither.
+			}
+			sent = meet(proxy, c.fate)
+			if err := s.Delete(t.Context(), key); meaningOf(err) != want || sent.Load() != 1 {
+				t.Errorf("delete: %v, sent %d times, want %s", err, sent.Load(), want)
+			}
+			time.Sleep(c.fate.Delay)
+		})
+	}
+}
+
+// A server that cannot be reached has certainly not carried anything out.
+func TestServerThatIsGone(t *testing.T) {
+	t.Parallel()
+	server := servers.StartKumo(t)
+	cfg := config(server)
+	cfg.RequestTimeout = 500 * time.Millisecond
+	s := openNew(t, cfg)
+	server.Kill()
+	_, putErr := s.Put(t.Context(), "first", nil, lock.IfAbsent()) // It may meet a connection that was open.
+	if meaningOf(putErr) == done {
+		t.Error("a put without a server succeeds")
+	}
+	_, putErr = s.Put(t.Context(), "k", nil, lock.IfAbsent())
+	_, getErr := s.Get(t.Context(), "k")
+	_, scanErr := s.Scan(t.Context(), "", "", 0)
+	for _, err := range []error{putErr, getErr, scanErr, s.Delete(t.Context(), "k")} {
+		if meaningOf(err) != certain || errors.Is(err, lock.ErrNotFound) {
+			t.Errorf("got %v", err)
+		}
+	}
+}
+
+// A server that hangs holds nobody up for longer than a request may take.
+func TestServerThatHangs(t *testing.T) {
+	t.Parallel()
+	server := servers.StartKumo(t)
+	cfg := config(server)
+	cfg.RequestTimeout = 300 * time.Millisecond
+	s := openNew(t, cfg)
+	server.Pause()
+	began := time.Now()
+	_, putErr := s.Put(t.Context(), "k", nil, lock.IfAbsent())
+	_, getErr := s.Get(t.Context(), "k")
+	if took := time.Since(began); meaningOf(putErr) != unknown || getErr == nil || errors.Is(getErr, lock.ErrNotFound) || took > 2*time.Second {
+		t.Errorf("after %v: %v, %v", took, putErr, getErr)
+	}
+	server.Resume()
+	if _, err := s.Put(t.Context(), "other", nil, lock.IfAbsent()); err != nil {
+		t.Errorf("it goes on, and a put gets %v", err)
+	}
+}
+
+// What was refused for its rate is sent again until it is taken, and in the end is
+// certainly not carried out.
+func TestThrottling(t *testing.T) {
+	t.Parallel()
+	s, proxy := throughProxy(t, servers.StartKumo(t))
+	for _, name := range []string{"ThrottlingException", "ProvisionedThroughputExceededException", "RequestLimitExceeded"} {
+		var sent atomic.Int32
+		proxy.Decide(func(r servers.Request) servers.Fate {
+			if sent.Add(1) > 3 {
+				return servers.Fate{}
+			}
+			return instead(400, name, "slow down")
+		})
+		if _, err := s.Put(t.Context(), name, nil, lock.IfAbsent()); err != nil || sent.Load() != 4 {
+			t.Errorf("put: %v, sent %d times", err, sent.Load())
+		}
+		sent.Store(0)
+		if _, err := s.Get(t.Context(), name); err != nil || sent.Load() != 4 {
+			t.Errorf("get: %v, sent %d times", err, sent.Load())
+		}
+	}
+	meet(proxy, instead(400, "ThrottlingException", ""))
+	began := time.Now()
+	_, err := s.Put(t.Context(), "k", nil, lock.IfAbsent())
+	if took := time.Since(began); meaningOf(err) != certain || took > 3*time.Second {
+		t.Errorf("after %v: %v", took, err)
+	}
+}
+
+// Reads get over what passes.
+func TestReadsAreRepeated(t *testing.T) {
+	t.Parallel()
+	s, proxy := throughProxy(t, servers.StartKumo(t))
+	rev, err := s.Put(t.Context(), "k", []byte("v"), lock.IfAbsent())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, fate := range []servers.Fate{{Lost: true}, instead(500, "InternalServerError", ""), {Delay: 250 * time.Millisecond}} {
+		var n atomic.Int32
+		proxy.Decide(func(servers.Request) servers.Fate {
+			if n.Add(1) == 1 {
+				return fate
+			}
+			return servers.Fate{}
+		})
+		if item, err := s.Get(t.Context(), "k"); err != nil || item.Revision != rev {
+			t.Errorf("%+v: %v, %v", fate, item, err)
+		}
+		n.Store(0)
+		if page, err := s.Scan(t.Context(), "k", "", 0); err != nil || len(page) != 1 {
+			t.Errorf("%+v: %v, %v", fate, page, err)
+		}
+	}
+}
+
+// A request that somebody on the way sends twice is not refused by itself, where the
+// server returns the item with the failed condition, as AWS does.
+func TestRequestSentTwice(t *testing.T) {
+	t.Parallel()
+	s, proxy := throughProxy(t, servers.StartMoto(t))
+	proxy.Decide(func(r servers.Request) servers.Fate { return servers.Fate{Twice: isWrite(r)} })
+	rev, err := s.Put(t.Context(), "k", []byte("first"), lock.IfAbsent())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rev, err = s.Put(t.Context(), "k", []byte("second"), lock.IfRevision(rev)); err != nil {
+		t.Fatal(err)
+	}
+	if item, err := s.Get(t.Context(), "k"); err != nil || item.Revision != rev {
+		t.Errorf("%v, %v", item, err)
+	}
+	if _, err := s.Put(t.Context(), "k", []byte("third"), lock.IfAbsent()); !errors.Is(err, lock.ErrConflict) {
+		t.Errorf("a rival: %v", err)
+	}
+}
