@@ -45,15 +45,19 @@ var engines = map[string]engine{
 		return []string{fmt.Sprintf(`%s = spark.read.format("delta").option("versionAsOf", %d).load(%s)`,
 			name, t.GetVersion(), pyString(location(t.GetUri(), "s3a", true)))}
 	}},
-	"python": {comment: "#", before: []string{"from deltalake import DeltaTable", ""},
+	"python": {
+		comment: "#", before: []string{"from deltalake import DeltaTable", ""},
 		table: func(name string, t *txcoordv1.SnapshotTable) []string {
 			return []string{fmt.Sprintf(`%s = DeltaTable(%s, version=%d)`, name, pyString(location(t.GetUri(), "s3", false)), t.GetVersion())}
-		}},
-	"duckdb": {comment: "--", before: []string{"INSTALL delta;", "LOAD delta;"},
+		},
+	},
+	"duckdb": {
+		comment: "--", before: []string{"INSTALL delta;", "LOAD delta;"},
 		table: func(name string, t *txcoordv1.SnapshotTable) []string {
 			return []string{fmt.Sprintf(`CREATE OR REPLACE VIEW %s AS SELECT * FROM delta_scan(%s, version => %d);`,
 				sqlName(name), sqlString(location(t.GetUri(), "s3", false)), t.GetVersion())}
-		}},
+		},
+	},
 	"trino": {comment: "--", before: []string{
 		"-- Tables that Trino does not know yet are registered first, in a catalog (delta) and a schema (default)",
 		"-- of the Delta Lake connector; delta.register-table-procedure.enabled has to be true.",

@@ -19,7 +19,7 @@ import (
 )
 
 type demoCommand struct {
-	Folder       string `arg:"" optional:"" help:"Where to put the tables; must not exist or be empty. Default: a new temporary folder."`
+	Folder       string `arg:"" optional:"" help:"Where to put the tables; must not exist or be empty. Default: txcoord-demo here, or the next free txcoord-demo-2, -3, …."`
 	Writers      int    `help:"Writers at once." default:"8"`
 	Transactions int    `help:"Transactions, at least." default:"400"`
 }
@@ -57,21 +57,30 @@ func (c *demoCommand) Run(ctx context.Context, s *session) (err error) {
 	return d.account(ctx)
 }
 
+// demoFolder is where the demo goes if nobody says where.
+const demoFolder = "txcoord-demo"
+
+// freshFolder makes the folder. What lies in another one is never touched.
 func freshFolder(name string) (string, error) {
-	if name == "" {
-		return os.MkdirTemp("", "txcoord-demo-")
+	if name != "" {
+		if err := os.MkdirAll(name, 0o755); err != nil {
+			return "", err
+		}
+		if all, err := os.ReadDir(name); err != nil || len(all) > 0 {
+			return "", errors.Join(err, usage("folder", name, "it is not empty; name one that does not exist"))
+		}
+		return filepath.Abs(name)
 	}
-	all, err := os.ReadDir(name)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return "", err
+	for i := 1; ; i++ {
+		name = demoFolder
+		if i > 1 {
+			name = fmt.Sprintf("%s-%d", demoFolder, i)
+		}
+		if err := os.Mkdir(name, 0o755); !errors.Is(err, fs.ErrExist) {
+			absolute, abs := filepath.Abs(name)
+			return absolute, errors.Join(err, abs)
+		}
 	}
-	if len(all) > 0 {
-		return "", usage("folder", name, "it is not empty; name one that does not exist")
-	}
-	if err := os.MkdirAll(name, 0o755); err != nil {
-		return "", err
-	}
-	return filepath.Abs(name)
 }
 
 // demo is one run of the demo.

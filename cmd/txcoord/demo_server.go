@@ -85,7 +85,10 @@ func (d *demoServer) kill() error {
 	if err := d.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("kill the server: %w", err)
 	}
-	<-d.ended
+	var killed *exec.ExitError
+	if err := <-d.ended; err != nil && !errors.As(err, &killed) {
+		return fmt.Errorf("wait for the killed server: %w", err)
+	}
 	return nil
 }
 

@@ -34,12 +34,19 @@ func TestExitCodes(t *testing.T) {
 		reason string
 		exit   int
 	}{
-		{codes.InvalidArgument, "INVALID_REQUEST", 2}, {codes.NotFound, "TABLE_NOT_FOUND", 3}, {codes.Aborted, "CONFLICT", 4},
-		{codes.AlreadyExists, "KEY_COMMITTED", 5}, {codes.FailedPrecondition, "TABLE_FROZEN", 6},
-		{codes.Unavailable, "OUTCOME_UNKNOWN", 7}, {codes.DataLoss, "LOG_CONTRADICTION", 8},
-		{codes.OutOfRange, "READ_POINT_TOO_OLD", 9}, {codes.ResourceExhausted, "QUOTA_EXCEEDED", 10},
-		{codes.PermissionDenied, "PERMISSION_DENIED", 11}, {codes.Unauthenticated, "UNAUTHENTICATED", 11},
-		{codes.Internal, "BROKEN_INVARIANT", 1}, {codes.Unimplemented, "", 1},
+		{codes.InvalidArgument, "INVALID_REQUEST", 2},
+		{codes.NotFound, "TABLE_NOT_FOUND", 3},
+		{codes.Aborted, "CONFLICT", 4},
+		{codes.AlreadyExists, "KEY_COMMITTED", 5},
+		{codes.FailedPrecondition, "TABLE_FROZEN", 6},
+		{codes.Unavailable, "OUTCOME_UNKNOWN", 7},
+		{codes.DataLoss, "LOG_CONTRADICTION", 8},
+		{codes.OutOfRange, "READ_POINT_TOO_OLD", 9},
+		{codes.ResourceExhausted, "QUOTA_EXCEEDED", 10},
+		{codes.PermissionDenied, "PERMISSION_DENIED", 11},
+		{codes.Unauthenticated, "UNAUTHENTICATED", 11},
+		{codes.Internal, "BROKEN_INVARIANT", 1},
+		{codes.Unimplemented, "", 1},
 	} {
 		answer = refusal(t, c.code, c.reason)
 		o := txcoord(t, env, "", "status", "--timeout", "50ms")
@@ -124,6 +131,13 @@ func TestUsage(t *testing.T) {
 			t.Errorf("txcoord %s says %q", strings.Join(c, " "), o.stderr)
 		}
 	}
+}
+
+// TestTokensMayLookLikeFlags: they are not ours to choose.
+func TestTokensMayLookLikeFlags(t *testing.T) {
+	s := startServer(t)
+	s.fails(2, []string{"tx", "abort", "--token", "--zz-y"}, "INVALID_TOKEN")
+	s.fails(2, []string{"tx", "begin", "--extend", "-z"}, "INVALID_TOKEN")
 }
 
 func TestHelp(t *testing.T) {

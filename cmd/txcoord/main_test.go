@@ -164,3 +164,14 @@ func serveFake(t *testing.T, f fakeStatus) (address string) {
 	})
 	return l.Addr().String()
 }
+
+// freeAddress is one that nobody listens on; another process may take it first.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}

@@ -21,13 +21,17 @@ func TestMessagesAsJSON(t *testing.T) {
 		in   proto.Message
 		want string
 	}{
-		{&txcoordv1.TableDelivery{Version: -1, State: txcoordv1.DeliveryState_DELIVERY_STATE_NOT_APPLIED},
-			`{"tableId":"","table":"","state":"not_applied","version":-1,"place":0}`},
+		{
+			&txcoordv1.TableDelivery{Version: -1, State: txcoordv1.DeliveryState_DELIVERY_STATE_NOT_APPLIED},
+			`{"tableId":"","table":"","state":"not_applied","version":-1,"place":0}`,
+		},
 		{&txcoordv1.GetStatusRequest{AtLeastSnapshot: 1<<64 - 1}, `{"catalog":"","atLeastSnapshot":18446744073709551615}`},
 		{&txcoordv1.WatchSnapshotsRequest{After: &zero}, `{"catalog":"","atLeastSnapshot":0,"after":0}`},
 		{&txcoordv1.WatchSnapshotsRequest{}, `{"catalog":"","atLeastSnapshot":0}`},
-		{&txcoordv1.Freeze{Reason: "a<b&\"c\"", Since: timestamppb.New(time.Unix(1, 500_000_000))},
-			`{"cause":"","transactionId":"","reason":"a<b&\"c\"","since":"1970-01-01T00:00:01.5Z"}`},
+		{
+			&txcoordv1.Freeze{Reason: "a<b&\"c\"", Since: timestamppb.New(time.Unix(1, 500_000_000))},
+			`{"cause":"","transactionId":"","reason":"a<b&\"c\"","since":"1970-01-01T00:00:01.5Z"}`,
+		},
 		{&txcoordv1.TableState{
 			MinReaderVersion: 1, Properties: map[string]string{"b": "1", "a": "2"}, LogRetention: durationpb.New(time.Hour),
 			WriterFeatures: []string{"x"},

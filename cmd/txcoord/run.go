@@ -64,12 +64,27 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	if err != nil {
 		return report(stderr, "table", err)
 	}
-	command, err := parser.Parse(args)
+	command, err := parser.Parse(opaque(args))
 	if err != nil {
 		return report(stderr, grammar.Output, usageOf(err))
 	}
 	s.Globals = grammar.Globals
 	return report(stderr, s.Output, errors.Join(command.Run(), s.close()))
+}
+
+// opaque joins flags that take tokens with their values: a token may begin with a
+// dash, and would be taken for a flag.
+func opaque(args []string) []string {
+	var out []string
+	for i := 0; i < len(args); i++ {
+		if takesToken := args[i] == "--token" || args[i] == "--extend"; takesToken && i+1 < len(args) {
+			out = append(out, args[i]+"="+args[i+1])
+			i++
+			continue
+		}
+		out = append(out, args[i])
+	}
+	return out
 }
 
 // exit is how kong ends the program, after --help for one.

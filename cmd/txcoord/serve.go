@@ -115,7 +115,7 @@ func open(ctx context.Context, c *Config, catalog string, log *slog.Logger) (*ru
 	}
 	open, err := coordinator.Open(ctx, coordinator.Config{
 		Name: catalog, Warehouse: c.Warehouse, Store: store, Objects: objects, ReadCheckpoint: checkpoint.Read,
-		Version: version(), Limits: c.coordinator, Log: log,
+		Version: version(), Limits: c.coordinator, Boot: bootClock(), Log: log,
 	})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open catalog %s: %w", catalog, err), store.Close())

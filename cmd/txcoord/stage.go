@@ -17,7 +17,7 @@ const (
 	streamAbove = 1 << 20
 	// onceAbove is the size from which a whole transaction does not go in one
 	// message; it is below what servers take.
-	onceAbove = 8 << 20
+	onceAbove = 4 << 20
 	// chunkBytes is the contract's limit on a chunk.
 	chunkBytes = 1 << 20
 	// restPause is between two tries of a stream.

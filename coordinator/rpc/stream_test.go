@@ -258,7 +258,11 @@ func TestStopCutsOffWhatTakesTooLong(t *testing.T) {
 		close(ended)
 		return coordinator.Begun{}, ctx.Err()
 	}})
-	go c.Begin(context.WithoutCancel(t.Context()), &pb.BeginRequest{})
+	answered := make(chan error, 1)
+	go func() {
+		_, err := c.Begin(context.WithoutCancel(t.Context()), &pb.BeginRequest{})
+		answered <- err
+	}()
 	<-begun
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
@@ -267,6 +271,9 @@ func TestStopCutsOffWhatTakesTooLong(t *testing.T) {
 	case <-ended:
 	default:
 		t.Error("Stop returned before the call ended")
+	}
+	if err := <-answered; !errors.Is(client.FromStatus(status.Convert(err)), client.ErrUnavailable) {
+		t.Errorf("the call that was cut off: %v", err)
 	}
 }
 
