@@ -1,0 +1,299 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/txcoord/txcoord/tables"
+	"github.com/txcoord/txcoord/tables/objstore"
+	"github.com/txcoord/txcoord/twophase"
+)
+
+// upkeepJob is the maintenance of one table, once. What it goes by is the fold's row
+// as it was when the job began.
+type upkeepJob struct {
+	m      *Maintainer
+	id     twophase.TableID
+	note   *upkeepNote
+	dry    bool
+	asked  bool // by somebody, not by the clock
+	report MaintainReport
+
+	began  time.Duration
+	at     fixedRow
+	handle *handle
+	keeper *tables.Keeper
+	survey *tables.Survey
+}
+
+// fixedRow is what the journal says of a table at one time.
+type fixedRow struct {
+	info     TableInfo
+	identity twophase.Hash
+	shown    twophase.Version
+	released bool
+}
+
+func (m *Maintainer) job(id twophase.TableID) *upkeepJob {
+	return &upkeepJob{m: m, id: id, note: m.note(id), began: m.c.cfg.Boot()}
+}
+
+func (j *upkeepJob) run(ctx context.Context) error {
+	defer func() { j.report.Took = j.m.c.cfg.Boot() - j.began }()
+	if err := j.begin(); err != nil {
+		if isGone(err) {
+			delete(j.m.notes, j.id)
+		}
+		return err
+	}
+	defer func() { j.report.BytesRead, j.report.BytesWritten = j.keeper.Traffic() }()
+	if !j.asked && !j.far(ctx) {
+		return nil
+	}
+	if err := j.look(ctx); err != nil {
+		return j.wrong(err)
+	}
+	if err := j.checkpoint(ctx); err != nil {
+		return j.wrong(err)
+	}
+	return j.wrong(j.cleanUp(ctx))
+}
+
+// begin takes the table's row and opens its log.
+func (j *upkeepJob) begin() error {
+	c := j.m.c
+	found := false
+	c.ledger.read(func(s *twophase.State) {
+		var t *twophase.Table
+		if t, found = s.Table(j.id); found {
+			j.at = fixedRow{info: infoOf(t), identity: t.Identity, shown: t.Shown, released: t.Released}
+		}
+	})
+	if !found || j.at.released {
+		return &Error{Reason: TableNotFound, Message: fmt.Sprintf("table %s is not in the catalog any more", j.id)}
+	}
+	row := j.at.info
+	if row.Frozen != nil {
+		return frozenError(row)
+	}
+	var err error
+	if j.handle, err = c.tables.of(j.id); err != nil {
+		return err
+	}
+	if err := j.handle.stoppedBy(); err != nil {
+		return err
+	}
+	store, key, err := c.cfg.Objects.Open(row.URI)
+	if err != nil {
+		return c.objectsError(row.URI, err)
+	}
+	j.report.Table, j.report.DryRun, j.report.Version = row, j.dry, row.Version
+	j.report.CleanUp.Cut, j.report.Checkpoint.Before = twophase.NoVersion, twophase.NoVersion
+	j.keeper = tables.NewKeeper(tables.KeeperConfig{
+		Log: tables.LogConfig{Store: store, Key: key, URI: row.URI}, Format: j.m.cfg.Format, Now: c.cfg.Now,
+		TempDir: j.m.cfg.TempDir, SidecarRows: j.m.cfg.SidecarRows, MaxBytes: j.m.cfg.MaxTableBytes,
+	})
+	return nil
+}
+
+// far is the cheap look of the background: one listing tells whether somebody wrote
+// a checkpoint meanwhile. It is true if there may be something to do.
+func (j *upkeepJob) far(ctx context.Context) bool {
+	clean := j.m.cleans(j.at.info.Mode) && j.m.c.cfg.Boot() >= j.note.cleanAt
+	newest, err := j.keeper.Newest(ctx, j.at.info.Version)
+	if err != nil {
+		return true // the survey will say what is wrong
+	}
+	j.saw(newest, j.note.interval)
+	return clean || j.m.checkpoints(j.at.info.Mode) && j.at.info.Version-newest >= j.note.interval
+}
+
+func (j *upkeepJob) saw(newest, interval twophase.Version) {
+	j.note.seen, j.note.newest, j.note.interval = true, newest, interval
+}
+
+// look surveys the log at the recorded version and holds it against the journal: a
+// log that does not fit is somebody else's, or damaged, and is left alone.
+func (j *upkeepJob) look(ctx context.Context) error {
+	s, err := j.keeper.Survey(ctx, j.at.info.Version)
+	if err != nil {
+		return err
+	}
+	j.survey = s
+	j.report.Checkpoint.Before, j.report.Checkpoint.Interval = s.Checkpoint, s.Profile.CheckpointInterval()
+	j.saw(s.Checkpoint, s.Profile.CheckpointInterval())
+	row := j.at.info
+	switch marker := s.Marker(j.m.c.journal.Meta().Catalog); {
+	case !s.Owner:
+		return j.contradiction("the owner object is gone")
+	case s.Profile.MetaData.ID != row.MetaDataID:
+		return j.contradiction(fmt.Sprintf("metaData.id is %s, recorded is %s", s.Profile.MetaData.ID, row.MetaDataID))
+	case marker != row.Marker:
+		return j.contradiction(fmt.Sprintf("the marker is at %d, recorded is %d", marker, row.Marker))
+	}
+	return nil
+}
+
+func (j *upkeepJob) contradiction(why string) error {
+	return j.m.c.tableError(j.handle, LogContradiction, "the log is not what the journal says: "+why, nil)
+}
+
+// still says whether the log holds the recorded version yet, with the content that
+// was recorded (R9), below the owner object.
+func (j *upkeepJob) still(ctx context.Context) error {
+	identity, err := j.identity(ctx)
+	if errors.Is(err, objstore.ErrNotFound) {
+		return j.contradiction(fmt.Sprintf("version %d is gone", j.at.info.Version))
+	}
+	if err != nil {
+		return err
+	}
+	if identity != j.at.identity {
+		return j.contradiction(fmt.Sprintf("version %d has another content", j.at.info.Version))
+	}
+	owner, err := j.handle.log.Owner(ctx)
+	if errors.Is(err, objstore.ErrNotFound) {
+		return j.contradiction("the owner object is gone")
+	}
+	if err == nil && (owner.Catalog != j.m.c.journal.Meta().Catalog || owner.Table != j.id) {
+		return j.contradiction("it belongs to catalog " + owner.Catalog + " now")
+	}
+	return err
+}
+
+// identity is that of the recorded version now. A known ETag stands for it.
+func (j *upkeepJob) identity(ctx context.Context) (twophase.Hash, error) {
+	v := j.at.info.Version
+	info, err := j.handle.log.Store.Stat(ctx, j.handle.log.CommitKey(v))
+	if err != nil {
+		return twophase.Hash{}, err
+	}
+	if known, ok := j.handle.knows(v, info.ETag); ok {
+		return known, nil
+	}
+	identity, err := j.keeper.CommitIdentity(ctx, v)
+	if err == nil {
+		j.handle.know(v, info.ETag, identity)
+	}
+	return identity, err
+}
+
+func (j *upkeepJob) checkpoint(ctx context.Context) error {
+	out := &j.report.Checkpoint
+	switch s := j.survey; {
+	case !j.m.checkpoints(j.at.info.Mode):
+		out.Skipped = "the table is open, and checkpoints of open tables are left to others"
+	case s.Checkpoint == s.At:
+		out.Skipped = "the version has one"
+	case j.at.identity == twophase.Hash{}:
+		out.Skipped = "the commit of the recorded version is gone"
+	case !j.asked && !s.Due():
+		out.Skipped = "it is not due"
+	}
+	if out.Skipped != "" {
+		return nil
+	}
+	if out.Written = j.dry; j.dry {
+		return nil
+	}
+	c, err := j.keeper.Checkpoint(ctx, j.survey, j.still)
+	if err != nil {
+		return err
+	}
+	j.saw(c.Version, out.Interval)
+	if c.Existed {
+		out.Skipped = "somebody else wrote it meanwhile"
+		return nil
+	}
+	out.Written, out.V2, out.Name, out.Actions, out.Adds, out.Removes = true, c.V2, c.Name, c.Actions, c.Adds, c.Removes
+	out.Bytes, out.Sidecars, out.Reused = c.Bytes, c.Sidecars, c.Reused
+	return nil
+}
+
+func (j *upkeepJob) cleanUp(ctx context.Context) error {
+	out := &j.report.CleanUp
+	if !j.m.cleans(j.at.info.Mode) {
+		out.Skipped = "logs of tables like this are left to others"
+		return nil
+	}
+	now := j.m.c.cfg.Boot()
+	if !j.asked && now < j.note.cleanAt {
+		out.Skipped = "it is not due"
+		return nil
+	}
+	upTo, heldBy, err := j.m.c.heldVersion(ctx, j.id, j.at)
+	if err != nil {
+		return err
+	}
+	plan, err := j.keeper.PlanCleanUp(ctx, j.survey, tables.CleanUpRules{UpTo: upTo})
+	if err != nil {
+		return err
+	}
+	j.tell(plan, heldBy)
+	if j.dry {
+		return nil
+	}
+	if len(plan.Delete) > 0 {
+		if err := j.still(ctx); err != nil {
+			return err
+		}
+		if _, _, err := j.keeper.CleanUp(ctx, plan); err != nil {
+			return err
+		}
+	}
+	j.note.cleanAt = now + j.m.cfg.CleanEvery
+	return nil
+}
+
+func (j *upkeepJob) tell(p *tables.CleanUp, heldBy string) {
+	out := &j.report.CleanUp
+	out.Cut, out.Cutoff, out.Skipped, out.SidecarsKept, out.HeldBy = p.Cut, p.Cutoff, p.Reason, p.SidecarsKept, heldBy
+	out.Commits, out.Checkpoints, out.Sidecars, out.Others, out.Bytes = p.Commits, p.Checkpoints, p.Sidecars, p.Others, p.Bytes
+	if len(p.Delete) > 0 {
+		out.Skipped = ""
+	}
+}
+
+// heldVersion is the highest version that may become the oldest one of a table's
+// log: nothing goes that the newest snapshot or a tag names. heldBy says which of
+// them it is, if one lies below the recorded version. A tag whose snapshot cannot be
+// found any more is an error: what it needs is not known.
+func (c *Catalog) heldVersion(ctx context.Context, id twophase.TableID, at fixedRow) (upTo twophase.Version, heldBy string, err error) {
+	upTo = at.info.Version
+	hold := func(v twophase.Version, by string) {
+		if v < upTo {
+			upTo, heldBy = v, by
+		}
+	}
+	hold(at.shown, "the newest snapshot")
+	tags := map[string]twophase.SnapshotVersion{}
+	c.ledger.read(func(s *twophase.State) {
+		for name, v := range s.Tags() {
+			tags[name] = v
+		}
+	})
+	for name, v := range tags {
+		set, err := c.at(ctx, v)
+		if err != nil {
+			return 0, "", fmt.Errorf("snapshot %d of tag %s: %w", v, name, err)
+		}
+		if version, ok := set.tables[id]; ok {
+			hold(version, "tag "+name)
+		}
+	}
+	return upTo, heldBy, nil
+}
+
+// wrong says in the catalog's own terms what went wrong.
+func (j *upkeepJob) wrong(err error) error {
+	var limit *tables.LimitError
+	switch {
+	case errors.As(err, &limit):
+		return limitError(limit.Limit, limit.Value, limit.Max)
+	case errors.Is(err, tables.ErrNoRoom):
+		return &Error{Reason: QuotaExceeded, Message: "there is no room for a temporary file", RetryAfter: time.Minute, Cause: err}
+	}
+	return j.m.c.logErrorAt(j.at.info, err)
+}
