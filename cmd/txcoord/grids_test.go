@@ -1,0 +1,128 @@
+package main
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	txcoordv1 "github.com/txcoord/txcoord/proto/txcoord/v1"
+)
+
+// TestWhatPeopleGet of states that a healthy server does not show.
+func TestWhatPeopleGet(t *testing.T) {
+	at := timestamppb.New(time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC))
+	frozen := &txcoordv1.Table{
+		Id: "t-1", Name: "orders", Uri: "file:///d/orders", Mode: txcoordv1.TableMode_TABLE_MODE_OPEN, Version: 7, PendingChanges: 1,
+		OneTxnPerVersion: true, Stopped: "gap in the log",
+		Freeze: &txcoordv1.Freeze{Cause: txcoordv1.FreezeCause_FREEZE_CAUSE_DIVERGED, TransactionId: "ab", Reason: "a foreign commit"},
+	}
+	for name, c := range map[string]struct {
+		print func(g *grid)
+		want  string
+	}{
+		"frozen table": {func(g *grid) {
+			descriptionGrid(g, &txcoordv1.DescribeTableResponse{
+				Table: frozen, Pending: []*txcoordv1.PendingChange{{ChangeNumber: 3, TransactionId: "ab", GivenUp: txcoordv1.Rule_RULE_PATH_EXISTS}},
+				OpenRound: &txcoordv1.Round{Id: "5.0", OpenedAt: at, Transactions: 2},
+			})
+		}, `name        orders
+id          t-1
+location    file:///d/orders
+mode        open
+version     7
+pending     1
+versions    one transaction each
+frozen      diverged
+frozen by   ab
+reason      a foreign commit
+stopped     gap in the log
+open round  5.0, 2 transactions, since 2026-11-29T12:00:00Z
+
+CHANGE  TRANSACTION  GIVEN UP
+3       ab           path_exists
+`},
+		"thaw": {func(g *grid) {
+			thawGrid(g, &txcoordv1.ThawTableResponse{Table: &txcoordv1.Table{Name: "orders", Mode: 1}, GivenUp: []*txcoordv1.GivenUpChange{
+				{TransactionId: "ab", Key: "k", Rule: txcoordv1.Rule_RULE_DELETE_DELETE, Path: "p", AppliedOn: []string{"items", "stock"}},
+			}}, true)
+		}, `name     orders
+mode     open
+version  0
+pending  0
+
+These changes would be given up on the table:
+TRANSACTION  KEY  RULE           PATH  APPLIED ON
+ab           k    delete_delete  p     items, stock
+`},
+		"status": {func(g *grid) {
+			statusGrid(g, &txcoordv1.GetStatusResponse{
+				LatestSnapshot: 9, ManifestSnapshot: 7, Position: 12, CheckpointPosition: 4, CatalogId: "c", Incarnation: "i",
+				ServerVersion: "v1", Tables: 2, LastEntryAt: at,
+				OpenRounds: []*txcoordv1.Round{{Id: "5.0", OpenedAt: at, Transactions: 2, Tables: []string{"orders", "items"}}},
+				Frozen:     []*txcoordv1.FrozenTable{{Table: "orders", Freeze: frozen.GetFreeze()}},
+			})
+		}, `server             v1
+catalog id         c
+incarnation        i
+journal            12 entries, checkpoint at 4
+newest entry       2026-11-29T12:00:00Z
+snapshot           9
+manifest           snapshot 7, 2 behind
+tables             2
+open transactions  0
+
+ROUND  OPENED                TRANSACTIONS  TABLES
+5.0    2026-11-29T12:00:00Z  2             orders, items
+
+FROZEN  CAUSE     TRANSACTION  REASON
+orders  diverged  ab           a foreign commit
+`},
+		"aborted": {func(g *grid) {
+			outcomeGrid(g, &txcoordv1.Outcome{TransactionId: "ab", Key: "k", Attempt: 2, State: &txcoordv1.Outcome_Aborted{Aborted: &txcoordv1.AbortedOutcome{
+				DecidedAt: at, Conflict: &txcoordv1.ConflictDetail{Rule: txcoordv1.Rule_RULE_DELETE_READ, Table: "orders", Version: 4, Path: "p", Detail: "gone", Winner: "cd"},
+			}}})
+		}, `transaction  ab
+key          k
+attempt      2
+state        aborted
+because      delete read on orders at version 4, p: gone
+winner       cd
+decided      2026-11-29T12:00:00Z
+`},
+		"pending": {func(g *grid) {
+			outcomeGrid(g, &txcoordv1.Outcome{TransactionId: "ab", State: &txcoordv1.Outcome_Committed{Committed: &txcoordv1.CommittedOutcome{
+				DecidedAt: at, Tables: []*txcoordv1.TableDelivery{{Table: "orders", State: txcoordv1.DeliveryState_DELIVERY_STATE_PENDING, Version: -1}},
+			}}})
+		}, `transaction  ab
+state        committed
+decided      2026-11-29T12:00:00Z
+
+TABLE   VERSION  PLACE  STATE
+orders  -        0      pending
+`},
+	} {
+		var out bytes.Buffer
+		g := newGrid(&out)
+		c.print(g)
+		if err := g.flush(); err != nil {
+			t.Fatal(err)
+		}
+		if out.String() != c.want {
+			t.Log(name)
+			same(t, c.want, out.String())
+		}
+	}
+}
+
+// TestPendingIsSaid: a commit that did not wait for all tables is done, and says so.
+func TestPendingIsSaid(t *testing.T) {
+	var out, stderr bytes.Buffer
+	s := &session{out: &out, err: &stderr}
+	o := &txcoordv1.Outcome{State: &txcoordv1.Outcome_Committed{Committed: &txcoordv1.CommittedOutcome{PendingReason: "orders is frozen"}}}
+	if err := s.showOutcome(&txcoordv1.CommitResponse{Outcome: o}, o); err != nil {
+		t.Fatal(err)
+	}
+	same(t, "txcoord: committed, but not on all tables yet: orders is frozen\n", stderr.String())
+}
