@@ -329,7 +329,8 @@ func (c *Catalog) pendingReason(frozen string, err error) string {
 func frozenReason(s *twophase.State, o *twophase.Outcome) string {
 	for i := range o.Commit.Parts {
 		t, ok := s.Table(o.Commit.Parts[i].Table)
-		if ok && t.Frozen != nil && o.Parts[i].Status != twophase.StatusPublished {
+		settled := o.Parts[i].Status == twophase.StatusPublished || o.Parts[i].Status == twophase.StatusNotApplied
+		if ok && t.Frozen != nil && !settled {
 			return fmt.Sprintf("table %s is frozen: %s %s", t.Name, t.Frozen.Cause, t.Frozen.Detail)
 		}
 	}

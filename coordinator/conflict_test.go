@@ -284,12 +284,13 @@ func (w *world) background(key string, parts ...coordinator.OnceTable) chan erro
 	return done
 }
 
-// gate holds object puts up.
+// gate holds object puts up, or turns them back.
 type gate struct {
-	mu     sync.Mutex
-	held   map[string]bool
-	all    bool
-	opened chan struct{}
+	mu      sync.Mutex
+	held    map[string]bool
+	all     bool
+	refuses bool
+	opened  chan struct{}
 }
 
 func newGate() *gate { return &gate{held: map[string]bool{}, opened: make(chan struct{})} }
@@ -303,11 +304,18 @@ func (g *gate) hold(keys ...string) {
 	g.all = g.all || len(keys) == 0
 }
 
+// refuse turns all commits of tables back, so that none is on its way.
+func (g *gate) refuse() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.refuses = true
+}
+
 // release lets all go that waits, and all that comes.
 func (g *gate) release() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.all, g.held = false, map[string]bool{}
+	g.all, g.refuses, g.held = false, false, map[string]bool{}
 	close(g.opened)
 	g.opened = make(chan struct{})
 }
@@ -318,7 +326,11 @@ func (g *gate) decide(ctx context.Context, op objtest.Op) objtest.Fate {
 	for op.Kind == objtest.Put || op.Kind == objtest.PutIfAbsent {
 		g.mu.Lock()
 		wait, opened := g.all || g.held[op.Key], g.opened
+		refused := g.refuses && objtest.Layout(op.Key) == "commit"
 		g.mu.Unlock()
+		if refused {
+			return objtest.Refused()
+		}
 		if !wait {
 			break
 		}

@@ -133,8 +133,9 @@ func (p *publisher) isOpen(id twophase.RoundID) (open bool) {
 }
 
 type tableWork struct {
-	id     twophase.TableID
-	closed bool
+	id twophase.TableID
+	// closed: nothing may be put into the table. left: something should be.
+	closed, left bool
 }
 
 func (p *publisher) plan(id twophase.RoundID) (work []tableWork, held, open bool) {
@@ -145,7 +146,7 @@ func (p *publisher) plan(id twophase.RoundID) (work []tableWork, held, open bool
 		}
 		open, held = true, s.Held(r)
 		for _, tp := range s.Plan(r) {
-			work = append(work, tableWork{id: tp.Table.Table, closed: tp.Closed})
+			work = append(work, tableWork{id: tp.Table.Table, closed: tp.Closed, left: len(tp.Changes) > 0})
 		}
 	})
 	return work, held, open
@@ -157,7 +158,10 @@ func (p *publisher) publish(ctx context.Context, work []tableWork) ([]twophase.P
 	errs := make([]error, len(work))
 	_ = parallelIndex(len(work), len(work), func(i int) error {
 		if work[i].closed {
-			errs[i] = errors.New("the table is closed")
+			found[i].Table = work[i].id // what was to go there is given up
+			if work[i].left {
+				errs[i] = errors.New("the table is closed")
+			}
 			return nil
 		}
 		t, err := p.c.tables.of(work[i].id)

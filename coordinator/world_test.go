@@ -67,7 +67,9 @@ func (w *world) open(t testing.TB) *world {
 			t.Fatal(err)
 		}
 	} else {
-		w.objects = memobj.New()
+		if w.objects == nil {
+			w.objects = memobj.New()
+		}
 		w.store = memstore.New(memstore.Config{})
 	}
 	w.openStore()
@@ -362,6 +364,12 @@ func (w *world) keys() map[string]string {
 func (w *world) unchanged(what string, do func()) {
 	w.t.Helper()
 	w.settle()
+	w.unchangedNow(what, do)
+}
+
+// unchangedNow does not wait for what is still going on.
+func (w *world) unchangedNow(what string, do func()) {
+	w.t.Helper()
 	before := w.keys()
 	do()
 	if diff := cmp.Diff(before, w.keys()); diff != "" {
@@ -373,6 +381,12 @@ func (w *world) unchanged(what string, do func()) {
 // that are not open any more.
 func (w *world) settle() {
 	w.t.Helper()
+	state := ""
+	defer func() {
+		if w.t.Failed() {
+			w.t.Log(state)
+		}
+	}()
 	w.eventually("everything is written and swept", func() bool {
 		st, err := w.catalog.Status(w.ctx())
 		if err != nil {
@@ -388,7 +402,9 @@ func (w *world) settle() {
 				staged += t.Parts
 			}
 		}
-		return st.ManifestSnapshot == st.Shown && len(st.Rounds) == 0 && w.payloads() <= staged
+		left := w.payloads()
+		state = fmt.Sprintf("manifest %d of %d, rounds %v, %d payloads, %d staged", st.ManifestSnapshot, st.Shown, st.Rounds, left, staged)
+		return st.ManifestSnapshot == st.Shown && len(st.Rounds) == 0 && left <= staged
 	})
 }
 
