@@ -28,7 +28,7 @@ func Validate(a *Actions, p *Profile) error {
 	if err := after.deletionVectors(a); err != nil {
 		return err
 	}
-	for _, check := range []func(*Actions) error{after.removes, after.counted, after.domains, after.clusterStats} {
+	for _, check := range []func(*Actions) error{after.removes, after.counted, after.untracked, after.domains, after.clusterStats} {
 		if err := check(a); err != nil {
 			return err
 		}
@@ -283,6 +283,23 @@ func (p *Profile) counted(a *Actions) error {
 			return &InputError{
 				Line: f.Line, Field: "add.deletionVector", Value: cut(f.Path), Rule: twophase.RuleProtocol,
 				Reason: "the table's feature " + feature + " does not allow deletion vectors",
+			}
+		}
+	}
+	return nil
+}
+
+// untracked: row ids on a table that gives none out would be somebody else's once it
+// does.
+func (p *Profile) untracked(a *Actions) error {
+	if p.inForce.has("rowTracking") {
+		return nil
+	}
+	for i := range a.staged {
+		if a.staged[i].rows.has&(hasRowID|hasRowVersion) != 0 {
+			return &InputError{
+				Line: a.Adds[i].Line, Field: "add.baseRowId", Value: cut(a.Adds[i].Path), Rule: twophase.RuleProtocol,
+				Reason: "the table does not have the feature rowTracking", Remedy: "leave baseRowId and defaultRowCommitVersion out",
 			}
 		}
 	}

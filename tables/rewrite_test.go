@@ -1,0 +1,379 @@
+package tables_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/txcoord/txcoord/tables"
+	"github.com/txcoord/txcoord/twophase"
+)
+
+const roundTime = twophase.Time(1764432000000)
+
+const timesOn = `"delta.enableInCommitTimestamps":"true"`
+
+// timed is a table with in-commit timestamps whose last version has one.
+func timed(t testing.TB, last twophase.Time) *fixture {
+	return newFixture(t).commit(fmt.Sprintf(`{"commitInfo":{"inCommitTimestamp":%d}}`, last),
+		featureProtocol(nil, []string{"inCommitTimestamp", "appendOnly"}), metaOf(schemaJSON, nil, timesOn), addLine("a.parquet"))
+}
+
+// tracked is a table with row tracking: a.parquet has ids 0 to 9, and the mark is 9.
+func tracked(t testing.TB, config string) *fixture {
+	return newFixture(t).commit(
+		featureProtocol([]string{"deletionVectors"}, []string{"deletionVectors", "rowTracking", "domainMetadata"}),
+		metaOf(schemaJSON, nil, `"delta.enableDeletionVectors":"true"`+config), domainOf("delta.rowTracking", `{"rowIdHighWaterMark":9,"new":[1e3]}`),
+		addRows("a.parquet", 10, `"baseRowId":0,"defaultRowCommitVersion":0`))
+}
+
+func domainOf(name, configuration string) string {
+	return fmt.Sprintf(`{"domainMetadata":{"domain":%q,"configuration":%q,"removed":false}}`, name, configuration)
+}
+
+func addRows(path string, rows int, more ...string) string {
+	return addLine(path, append([]string{fmt.Sprintf(`"stats":"{\"numRecords\":%d}"`, rows)}, more...)...)
+}
+
+// publish renders a version on top of the table and puts it.
+func (f *fixture) publish(in tables.RenderInput) tables.Rendered {
+	f.t.Helper()
+	if err := f.log.Prepare(f.t.Context(), f.tail(), &in); err != nil {
+		f.t.Fatal(err)
+	}
+	out, err := tables.RenderCommit(in)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	if err := f.log.PutCommit(f.t.Context(), f.next, out.Data); err != nil {
+		f.t.Fatal(err)
+	}
+	f.next++
+	return out
+}
+
+// staged is a version of one transaction that had read a version.
+func staged(read twophase.Version, lines ...string) tables.RenderInput {
+	in := oneTxn(text(lines...))
+	in.Txns[0].Read = read
+	return in
+}
+
+func blindly(lines ...string) tables.RenderInput {
+	in := oneTxn(text(lines...))
+	in.Txns[0].Blind = true
+	return in
+}
+
+func TestInCommitTimestamps(t *testing.T) {
+	for name, c := range map[string]struct {
+		last    twophase.Time
+		later   int
+		want    twophase.Time
+		aligned bool
+	}{
+		"the only version":               {roundTime - 1000, 0, roundTime, true},
+		"two more follow":                {roundTime - 1000, 2, roundTime - 2, true},
+		"the one before it was just so":  {roundTime - 3, 2, roundTime - 2, true},
+		"no room for those that follow":  {roundTime - 2, 2, roundTime - 1, false},
+		"the table has that time":        {roundTime, 0, roundTime + 1, false},
+		"the table is far ahead":         {roundTime + 1e9, 3, roundTime + 1e9 + 1, false},
+		"the last version has no time":   {0, 0, roundTime, true},
+		"a clock that stood before 1970": {-5, 0, roundTime, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := timed(t, c.last)
+			in := blindly(`{"commitInfo":{"inCommitTimestamp":1}}`, addLine("x"))
+			in.Later = c.later
+			out := f.publish(in)
+			if out.InCommitTimestamp != c.want || out.Aligned != c.aligned {
+				t.Errorf("time %d, aligned %t, want %d, %t", out.InCommitTimestamp-roundTime, out.Aligned, c.want-roundTime, c.aligned)
+			}
+			if !strings.HasPrefix(string(out.Data), fmt.Sprintf(`{"commitInfo":{"inCommitTimestamp":%d,`, c.want)) {
+				t.Errorf("the time is not first: %.100s", out.Data)
+			}
+			if got, _ := f.state().InCommitTimestamp(); got != c.want {
+				t.Errorf("read back: %d", got)
+			}
+		})
+	}
+}
+
+// A barrier is a version too, and a table without the feature has no time.
+func TestInCommitTimestampsOfBarriers(t *testing.T) {
+	barrier := renderOf(6)
+	barrier.NotApplied = []tables.TxnRef{{ID: txnID(0xa1), Digest: digestOf(1)}}
+	barrier.Later = 1
+	if out := timed(t, 5).publish(barrier); out.InCommitTimestamp != roundTime-1 || !out.Aligned {
+		t.Errorf("time %d, aligned %t", out.InCommitTimestamp, out.Aligned)
+	}
+	if out := plain(t).publish(barrier); out.InCommitTimestamp != 0 || !out.Aligned {
+		t.Errorf("a plain table: time %d, aligned %t", out.InCommitTimestamp, out.Aligned)
+	}
+}
+
+// The version that switches the feature on says since when, and its time is above
+// that of the file before it.
+func TestInCommitTimestampsBegin(t *testing.T) {
+	protocol := featureProtocol(nil, []string{"inCommitTimestamp", "appendOnly", "invariants"})
+	for name, config := range map[string]string{
+		"plain":                timesOn,
+		"with other values":    timesOn + `,"delta.inCommitTimestampEnablementVersion":"77","n":"9007199254740993"`,
+		"with both properties": `"delta.inCommitTimestampEnablementTimestamp":"1","delta.inCommitTimestampEnablementVersion":"1",` + timesOn,
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := plain(t).commit(addLine("b"))
+			in := staged(1, protocol, strings.Replace(metaOf(schemaJSON, nil, config), `"createdTime":1`, `"createdTime":1,"odd":{"x":[1e400]}`, 1))
+			before := twophase.TimeOf(time.Now().Add(-time.Minute))
+			in.Time = before // the file below was written later than that
+			out := f.publish(in)
+			if out.InCommitTimestamp <= before || out.Aligned {
+				t.Errorf("time %d, aligned %t, want above the file's %d", out.InCommitTimestamp, out.Aligned, before)
+			}
+			p := f.profile()
+			got := []string{p.Property("delta.inCommitTimestampEnablementVersion"), p.Property("delta.inCommitTimestampEnablementTimestamp")}
+			if diff := cmp.Diff([]string{"2", fmt.Sprint(out.InCommitTimestamp)}, got); diff != "" {
+				t.Error(diff)
+			}
+			if !strings.Contains(string(out.Data), `"odd":{"x":[1e400]}`) {
+				t.Errorf("bytes were lost: %s", out.Data)
+			}
+			// The next one goes on from there.
+			in = blindly(addLine("c"))
+			in.Time = before
+			if next := f.publish(in); next.InCommitTimestamp != out.InCommitTimestamp+1 {
+				t.Errorf("then time %d after %d", next.InCommitTimestamp, out.InCommitTimestamp)
+			}
+			// And it ends with the property.
+			off := strings.Replace(config, `"true"`, `"false"`, 1)
+			if last := f.publish(staged(3, metaOf(schemaJSON, nil, off))); last.InCommitTimestamp != 0 {
+				t.Errorf("time %d after the end", last.InCommitTimestamp)
+			}
+		})
+	}
+}
+
+// Where only a checkpoint is left, the time comes from what else tells it.
+func TestTailFindsTheTime(t *testing.T) {
+	meta := metaOf(schemaJSON, nil, timesOn+`,"delta.inCommitTimestampEnablementVersion":"1","delta.inCommitTimestampEnablementTimestamp":"40"`)
+	checkpoint := func() *fixture {
+		f := newFixture(t).put("00000000000000000003.checkpoint.parquet", text(featureProtocol(nil, []string{"inCommitTimestamp"}), meta))
+		f.next = 4
+		return f
+	}
+	for name, c := range map[string]struct {
+		f    *fixture
+		want twophase.Time
+	}{
+		"the commit":   {checkpoint().put("00000000000000000003.json", text(`{"commitInfo":{"inCommitTimestamp":60}}`)), 61},
+		"the checksum": {checkpoint().put("00000000000000000003.crc", []byte(`{"inCommitTimestampOpt":50}`)), 51},
+		"neither":      {checkpoint(), 41},
+		"nonsense":     {checkpoint().put("00000000000000000003.crc", []byte(`{`)), 41},
+	} {
+		in := blindly(addLine("x"))
+		in.Time = 1
+		if out := c.f.publish(in); out.InCommitTimestamp != c.want {
+			t.Errorf("%s: time %d, want %d", name, out.InCommitTimestamp, c.want)
+		}
+	}
+}
+
+// rowsOf reads what a version says of row ids: "path base+records@version", in order,
+// and the mark.
+func rowsOf(t *testing.T, raw []byte) (got []string) {
+	t.Helper()
+	for line := range strings.Lines(string(raw)) {
+		var l map[string]struct {
+			Path          string
+			BaseRowID     *int64 `json:"baseRowId"`
+			Version       *int64 `json:"defaultRowCommitVersion"`
+			Domain        string
+			Configuration string
+		}
+		if strings.HasPrefix(line, `{"txn"`) {
+			continue
+		}
+		if err := json.Unmarshal([]byte(line), &l); err != nil {
+			t.Fatalf("%v: %s", err, line)
+		}
+		for kind, a := range l {
+			switch {
+			case a.Path != "" && a.BaseRowID == nil:
+				got = append(got, kind+" "+a.Path)
+			case a.Path != "":
+				got = append(got, fmt.Sprintf("%s %s %d@%d", kind, a.Path, *a.BaseRowID, *a.Version))
+			case a.Domain == "delta.rowTracking":
+				got = append(got, a.Configuration)
+			}
+		}
+	}
+	return got
+}
+
+func TestRowTracking(t *testing.T) {
+	const ids, gone = `"baseRowId":%d,"defaultRowCommitVersion":%d`, `"rowIdHighWaterMark":%d,"new":[1e3]}`
+	mark := func(n int) string { return fmt.Sprintf(`{`+gone, n) }
+	withIDs := func(base, version int) string { return fmt.Sprintf(ids, base, version) }
+	stats := `"stats":"{\"numRecords\":10}"`
+	for name, c := range map[string]struct {
+		in   tables.RenderInput
+		want []string
+	}{
+		"new files": {blindly(addRows("x", 5), addRows("y", 1), addRows("empty", 0), addRows("z", 3)),
+			[]string{"add x 10@1", "add y 15@1", "add empty 16@1", "add z 16@1", mark(18)}},
+		"nulls and unknown fields": {blindly(addRows("x", 5, `"baseRowId":null,"defaultRowCommitVersion" : null,"odd":[{}]`)),
+			[]string{"add x 10@1", mark(14)}},
+		"a blind writer's own ids mean nothing": {blindly(addRows("x", 5, withIDs(3, 0))),
+			[]string{"add x 10@1", mark(14)}},
+		"a vector": {staged(0, removeLine("a.parquet"), addLine("a.parquet", stats, vector("v"))),
+			[]string{"remove a.parquet 0@0", "add a.parquet 0@0"}},
+		"a removal and a rewritten file": {staged(0, removeLine("a.parquet", withIDs(0, 0)), addRows("x", 4)),
+			[]string{"remove a.parquet 0@0", "add x 10@1", mark(13)}},
+		"a file written again": {staged(0, addRows("a.parquet", 10, withIDs(77, 77))), []string{"add a.parquet 0@0"}},
+		"ids that the client gave out from the mark that it read": {
+			staged(0, addRows("x", 5, withIDs(4, 3)), domainOf("delta.rowTracking", `{"rowIdHighWaterMark":8}`)),
+			[]string{"add x 10@1", `{"rowIdHighWaterMark":14,"new":[1e3]}`}},
+		"some given out, some brought back": {
+			staged(7, addRows("new2", 2, withIDs(23, 8)), addRows("back", 5, withIDs(2, 4)), addRows("new1", 3, withIDs(20, 8)), domainOf("delta.rowTracking", `{"rowIdHighWaterMark":24}`)),
+			[]string{"add new2 10@1", "add back 2@4", "add new1 12@1", mark(14)}},
+		"reserved ids":            {staged(0, addRows("x", 5, withIDs(5, 1))), []string{"add x 5@1"}},
+		"reserved, not the whole": {staged(0, addRows("x", 6, withIDs(5, 1))), []string{"add x 10@1", mark(15)}},
+		"above the mark":          {staged(0, addRows("x", 5, withIDs(50, 1))), []string{"add x 10@1", mark(14)}},
+		"several": {renderOf(9, tables.RenderTxn{ID: txnID(1), Digests: []twophase.Digest{digestOf(1)}, Pieces: [][]byte{text(addRows("x", 5))}, Blind: true},
+			tables.RenderTxn{ID: txnID(2), Digests: []twophase.Digest{digestOf(2)}, Pieces: [][]byte{text(addRows("y", 5))}, Blind: true}),
+			[]string{"add x 10@1", "add y 15@1", mark(19)}},
+		"nothing about files":             {staged(0, txnLine("a", 1)), nil},
+		"removal of a file that has none": {staged(0, removeLine("b")), []string{"remove b"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := tracked(t, "")
+			out := f.publish(c.in)
+			if diff := cmp.Diff(c.want, rowsOf(t, out.Data)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if name == "nulls and unknown fields" && !strings.Contains(string(out.Data), `"baseRowId":10,"defaultRowCommitVersion" : 1,"odd":[{}]`) {
+				t.Errorf("bytes: %s", out.Data)
+			}
+		})
+	}
+}
+
+func TestRowTrackingSuspended(t *testing.T) {
+	f := tracked(t, `,"delta.rowTrackingSuspended":"true"`)
+	f.parse(addLine("uncounted"))
+	out := f.publish(blindly(addRows("x", 5), addRows("y", 5, `"baseRowId":3,"defaultRowCommitVersion":1`)))
+	if diff := cmp.Diff([]string{"add x", "add y 3@1"}, rowsOf(t, out.Data)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// A table that begins row tracking gives ids to what is added from then on.
+func TestRowTrackingBegins(t *testing.T) {
+	f := plain(t)
+	out := f.publish(staged(0, featureProtocol(nil, []string{"appendOnly", "invariants", "rowTracking", "domainMetadata"}), addRows("x", 5)))
+	want := []string{"add x 0@1", `{"rowIdHighWaterMark":4}`}
+	if diff := cmp.Diff(want, rowsOf(t, out.Data)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	// The backfill: a file that has none yet gets some.
+	out = f.publish(staged(1, addRows("a.parquet", 2)))
+	if diff := cmp.Diff([]string{"add a.parquet 5@2", `{"rowIdHighWaterMark":6}`}, rowsOf(t, out.Data)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// The tag says that no row lost its id, where readers may use ids.
+func TestRowTrackingPreserved(t *testing.T) {
+	const enabled = `,"delta.enableRowTracking":"true","delta.rowTracking.materializedRowIdColumnName":"r","delta.rowTracking.materializedRowCommitVersionColumnName":"v"`
+	tag := func(out tables.Rendered) string {
+		_, rest, _ := strings.Cut(string(out.Data), `"delta.rowTracking.preserved":"`)
+		value, _, _ := strings.Cut(rest, `"`)
+		return value
+	}
+	for name, c := range map[string]struct {
+		table *fixture
+		in    tables.RenderInput
+		want  string
+	}{
+		"not enabled":    {tracked(t, ""), blindly(addRows("x", 1)), ""},
+		"only adds":      {tracked(t, enabled), blindly(addRows("x", 1)), "true"},
+		"the client's":   {tracked(t, enabled), blindly(`{"commitInfo":{"tags":{"delta.rowTracking.preserved":"false"}}}`, addRows("x", 1)), "false"},
+		"rewritten":      {tracked(t, enabled), staged(0, removeLine("a.parquet"), addRows("x", 1)), ""},
+		"nothing at all": {tracked(t, enabled), staged(0, txnLine("a", 1)), ""},
+	} {
+		if got := tag(c.table.publish(c.in)); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+func TestRenderCommitRefusesUncountedRows(t *testing.T) {
+	f := tracked(t, "")
+	in := blindly(addLine("x"))
+	if err := f.log.Prepare(t.Context(), f.tail(), &in); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := tables.RenderCommit(in); err == nil {
+		t.Errorf("got %s", out.Data)
+	}
+}
+
+// Type changes of the preview name the version that made them.
+func TestTypeChangesAreStamped(t *testing.T) {
+	changed := func(versions ...int) string {
+		var list []string
+		for _, v := range versions {
+			list = append(list, fmt.Sprintf(`{"toType":"integer","fromType":"short","tableVersion":%d,"<\u00e9>":9007199254740993}`, v))
+		}
+		return `{"type":"struct","fields":[{"name":"id","type":"integer","nullable":true,"metadata":{"delta.typeChanges":[` + strings.Join(list, ", ") + `],"n":1.0}},` +
+			`{"name":"s","type":{"type":"struct","fields":[{"name":"x","type":"long","nullable":true,"metadata":{"delta.typeChanges":[{"fromType":"integer","toType":"long"}]}}]},"nullable":true,"metadata":{}}]}`
+	}
+	for _, feature := range []string{"typeWidening", "typeWidening-preview"} {
+		f := newFixture(t).commit(featureProtocol([]string{feature}, []string{feature}), metaOf(changed(0), nil, `"delta.enableTypeWidening":"true"`)).
+			commit(txnLine("a", 1)).commit(txnLine("b", 1))
+		f.parse(metaOf(changed(0, 1), nil, `"delta.enableTypeWidening":"true"`))
+		out := f.publish(staged(0, metaOf(changed(0, 1), nil, `"delta.enableTypeWidening":"true"`)))
+		if got, want := f.profile().MetaData.Schema, changed(0, 3); got != want {
+			t.Errorf("%s: schema\n%s\nwant\n%s", feature, got, want)
+		}
+		// Not a byte besides the number.
+		want := strings.Replace(metaOf(changed(0, 1), nil, `"delta.enableTypeWidening":"true"`), `\"tableVersion\":1`, `\"tableVersion\":3`, 1)
+		if !strings.Contains(string(out.Data), want) {
+			t.Errorf("%s: got %s\nwant %s", feature, out.Data, want)
+		}
+	}
+}
+
+func TestTailKnowsItsNext(t *testing.T) {
+	f := plain(t).commit(addLine("b"))
+	tail, err := f.log.Tail(t.Context(), 0)
+	if err != nil || tail.Version() != 0 || tail.Profile().MetaData.ID != tableID {
+		t.Fatalf("%+v, %v", tail, err)
+	}
+	if err := tail.Advance(2, text(addLine("x"))); err == nil {
+		t.Error("a version was left out")
+	}
+	if err := tail.Advance(1, text(addLine("b"))); err != nil || tail.Version() != 1 {
+		t.Errorf("at %d, %v", tail.Version(), err)
+	}
+	if err := tail.Advance(2, []byte("{")); err != nil {
+		t.Errorf("a line that says nothing of what it keeps: %v", err)
+	}
+	if err := tail.Advance(3, []byte(`{"metaData":1}`)); err == nil {
+		t.Error("nonsense is taken")
+	}
+	tail = f.tail()
+	if err := tail.Advance(2, text(featureProtocol(nil, []string{"rowTracking", "domainMetadata"}))); err == nil {
+		t.Error("row tracking begins, and the tail knows no files")
+	}
+	if _, err := f.log.Tail(t.Context(), 9); err == nil {
+		t.Error("a version that is not there")
+	} else if _, ok := errors.AsType[*tables.LogError](err); !ok {
+		t.Error(err)
+	}
+}
