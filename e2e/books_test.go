@@ -25,6 +25,7 @@ type attempt struct {
 	changes []change
 	outcome *txcoordv1.Outcome // committed, if set
 	refused bool
+	token   string // to ask for the outcome by
 }
 
 // books are what clients did and were told. They are the test's, never the server's.
@@ -42,6 +43,26 @@ func (b *books) begins(id string, changes []change) {
 	if b.attempts[id] == nil {
 		b.attempts[id] = &attempt{id: id, changes: changes}
 	}
+}
+
+// holds notes the token of an attempt.
+func (b *books) holds(id, token string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.attempts[id].token = token
+}
+
+// open lists the tokens of attempts whose outcome nobody was told, by id.
+func (b *books) open() map[string]string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	open := map[string]string{}
+	for id, a := range b.attempts {
+		if a.outcome == nil && !a.refused && a.token != "" {
+			open[id] = a.token
+		}
+	}
+	return open
 }
 
 // refuses notes a final no.

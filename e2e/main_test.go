@@ -12,7 +12,7 @@ import (
 )
 
 var (
-	stormKills   = flag.Int("storm.kills", 14, "how often the storm's server is killed; raise it for hours of storm")
+	stormKills   = flag.Int("storm.kills", 10, "how often the storm's server is killed; raise it for hours of storm")
 	stormClients = flag.Int("storm.clients", 8, "how many clients the storm has")
 	stormSeed    = flag.Uint64("storm.seed", 0, "the storm's seed; 0 takes another one each time, and prints it")
 	keep         = flag.String("keep", "", "where folders of tests are made, and left; a temporary one if empty")
@@ -21,6 +21,11 @@ var (
 func TestMain(m *testing.M) {
 	if c := os.Getenv(serverVariable); c != "" {
 		os.Exit(serverMain(c))
+	}
+	flag.Parse()
+	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
+		// These tests wait for disks and processes most of the time.
+		_ = flag.Set("test.parallel", "8")
 	}
 	os.Exit(m.Run())
 }

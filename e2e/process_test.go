@@ -18,6 +18,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/txcoord/txcoord/clients/go"
 )
@@ -172,22 +173,26 @@ func (p *process) trace() []string {
 // dial makes a client that finds the server at whatever port its latest life has.
 func (p *process) dial() *client.Client {
 	p.t.Helper()
+	return client.New(p.connect(), client.Options{})
+}
+
+func (p *process) connect() *grpc.ClientConn {
+	p.t.Helper()
 	find := func(ctx context.Context, _ string) (net.Conn, error) {
 		p.mu.Lock()
 		address := p.address
 		p.mu.Unlock()
 		return (&net.Dialer{}).DialContext(ctx, "tcp", address)
 	}
-	c, err := client.Dial("passthrough:///txcoord", client.Options{DialOptions: []grpc.DialOption{
-		grpc.WithContextDialer(find),
+	cc, err := grpc.NewClient("passthrough:///txcoord",
+		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDisableRetry(), grpc.WithContextDialer(find),
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: 10 * time.Millisecond, Multiplier: 1.3, Jitter: 0.2, MaxDelay: 100 * time.Millisecond},
 			MinConnectTimeout: time.Second,
-		}),
-	}})
+		}))
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	p.t.Cleanup(func() { c.Close() })
-	return c
+	p.t.Cleanup(func() { cc.Close() })
+	return cc
 }

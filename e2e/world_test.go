@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -21,8 +22,10 @@ type world struct {
 	*books
 	client  *client.Client
 	history *checker.History
-	catalog string // its id
 	tables  []checker.Table
+	// catalog is the catalog's id, once asked for.
+	catalog string
+	asked   sync.Once
 	looking context.CancelFunc
 	looked  chan struct{}
 }
@@ -85,8 +88,10 @@ func (w *world) create(name string, mode txcoordv1.TableMode) {
 }
 
 // knows makes a table one that is checked.
-func (w *world) knows(name string) {
-	w.tables = append(w.tables, checker.Table{Name: name, Path: w.table(name)})
+func (w *world) knows(name string) { w.knowsAt(name, w.table(name)) }
+
+func (w *world) knowsAt(name, dir string) {
+	w.tables = append(w.tables, checker.Table{Name: name, Path: dir})
 }
 
 // look begins to remember what is in logs and manifests, so that nothing can be
