@@ -1,0 +1,429 @@
+package twophase
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+// modelRun is one random journal, with both versions of it.
+type modelRun struct {
+	*rapid.T
+	m *model
+	s *State
+	n int
+}
+
+func (r *modelRun) path() toyPath { return toyPath(r.integer(1, 12, "path")) }
+
+func (r *modelRun) integer(lo, hi int, what string) int {
+	return rapid.IntRange(lo, hi).Draw(r.T, what)
+}
+
+func (r *modelRun) change(id TableID) *toyChange {
+	ch := &toyChange{meta: r.m.tables[id].state.meta, dataChange: true, blind: r.integer(0, 1, "blind") == 0}
+	for range r.integer(0, 2, "adds") {
+		if p := r.path(); !hasPath(ch.adds, p) {
+			ch.adds = append(ch.adds, toyPair{path: p})
+		}
+	}
+	if !ch.blind {
+		for range r.integer(0, 2, "removes") {
+			if p := r.path(); !hasPath(ch.removes, p) && !hasPath(ch.adds, p) {
+				ch.removes = append(ch.removes, toyPair{path: p})
+				ch.reads = append(ch.reads, p)
+			}
+		}
+		ch.readsAll = r.integer(0, 4, "reads all") == 0
+	}
+	if r.integer(0, 3, "app") == 0 {
+		ch.app, ch.appVersion = 1, int64(r.integer(1, 6, "app version"))
+	}
+	if r.integer(0, 9, "schema") == 0 {
+		ch.setsSchema = r.integer(1, 3, "schema version")
+	}
+	return r.m.w.newChange(ch)
+}
+
+// commit is a request to commit an attempt of one of a few jobs.
+func (r *modelRun) commit() *Committed {
+	key, attempt := fmt.Sprint("job", r.integer(0, 9, "job")), uint32(r.integer(1, 3, "attempt"))
+	c := &Committed{Txn: DeriveTxnID(simCatalog, key, attempt), Key: key, Attempt: attempt, Begun: Position(r.integer(0, int(r.s.Next())+1, "begun"))}
+	for _, id := range modelTables {
+		if len(c.Parts) > 0 && r.integer(0, 1, "more tables") == 0 {
+			continue
+		}
+		ch := r.change(id)
+		part := Part{
+			Table: id, MetaDataID: metaName(ch.meta), Digests: []Digest{digestOf(id, ch)}, Read: ReadPoint{Blind: ch.blind},
+			Facts: ch.facts(), Shape: ch.shape(),
+		}
+		if !ch.blind {
+			part.Read.Version = Version(r.integer(0, int(r.m.tables[id].recorded)+1, "read point"))
+		}
+		c.Parts = append(c.Parts, part)
+	}
+	return c
+}
+
+// group decides some requests in both versions, and folds the entry.
+func (r *modelRun) group() {
+	var reqs []Request
+	for range r.integer(1, 4, "requests") {
+		c := r.commit()
+		if r.integer(0, 4, "abort") == 0 {
+			reqs = append(reqs, Request{Abort: &Aborted{Txn: c.Txn, Key: c.Key, Attempt: c.Attempt, Begun: c.Begun, Rule: RuleClient}})
+			continue
+		}
+		reqs = append(reqs, Request{Commit: &CommitRequest{Record: c}})
+	}
+	views := map[TableID]View{}
+	for _, id := range modelTables {
+		views[id] = &toyView{toyRules{&r.m.w.changes}, r.m.view(id)}
+	}
+	d := Decide(r.s, reqs, DecideInput{Rules: toyRules{&r.m.w.changes}, Views: views})
+
+	seen := map[TxnID]*Committed{}
+	var group []*Committed
+	records := d.Records
+	for i := range reqs {
+		want := r.m.want(&reqs[i], group, seen, r.s.Next())
+		got := "deferred"
+		switch a := d.Answers[i]; {
+		case a.Refused != nil:
+			got = "refused " + a.Refused.Reason.String()
+		case a.Recorded:
+			got = "decided"
+			if txn := (&request{Request: reqs[i]}).txn(); len(records) > 0 && recordOf(records[0]) == txn && !hasKey(seen, txn) {
+				got = describeDecision(records[0])
+				seen[txn], _ = decisionOf(records[0])
+				if got == "commit" {
+					group = append(group, reqs[i].Commit.Record)
+				}
+				records = records[1:]
+			}
+		}
+		if got != want {
+			r.Fatalf("request %d: %s, want %s", i, got, want)
+		}
+	}
+	r.fold(d)
+}
+
+func recordOf(rec Record) TxnID {
+	switch rec := rec.(type) {
+	case *Committed:
+		return rec.Txn
+	case *Aborted:
+		return rec.Txn
+	}
+	return TxnID{}
+}
+
+func decisionOf(rec Record) (*Committed, bool) {
+	c, ok := rec.(*Committed)
+	return c, ok
+}
+
+func describeDecision(rec Record) string {
+	if a, ok := rec.(*Aborted); ok {
+		return "abort " + a.Rule.String()
+	}
+	return "commit"
+}
+
+// fold appends a decision, through the codec, and brings the naive version along.
+func (r *modelRun) fold(d Decision) {
+	e, err := r.s.Entry(d, 0, "R")
+	if err != nil {
+		r.Fatal(err)
+	}
+	b := e.Encode()
+	decoded, err := DecodeEntry(b)
+	if err != nil {
+		r.Fatal(err)
+	}
+	if err := r.s.Apply(decoded, HashOf(b)); err != nil {
+		r.Fatal(err)
+	}
+	var closed []TableID
+	for i, rec := range decoded.Records {
+		switch rec := rec.(type) {
+		case *Committed:
+			r.m.index[rec.Txn] = i
+			delete(r.m.gone, rec.Txn) // begun anew, after it was forgotten
+			r.m.commit(rec, e.Position)
+			r.m.join(rec, 6)
+		case *Aborted:
+			delete(r.m.gone, rec.Txn)
+			r.m.decided[rec.Txn], r.m.at[rec.Txn] = nil, e.Position
+		case *Published:
+			closed = r.m.publish(rec)
+		case *Foreign:
+			r.m.foreign(rec)
+		case *FloorRaised:
+			r.m.raise(rec.Floor)
+		}
+	}
+	r.m.turn(e.Position, closed)
+	r.compare()
+}
+
+func (m *model) commit(c *Committed, pos Position) {
+	m.decided[c.Txn], m.at[c.Txn] = c, pos
+	for i := range c.Parts {
+		t := m.tables[c.Parts[i].Table]
+		t.past = append(t.past, &modelItem{change: m.w.changeOf(&c.Parts[i]), txn: c.Txn, number: t.next, version: NoVersion})
+		t.next++
+	}
+}
+
+func (m *model) deliver(t *modelTable, found []FoundVersion) {
+	for _, v := range found {
+		for _, txn := range v.Txns {
+			for _, it := range t.past {
+				if it.txn == txn {
+					it.version = v.Version
+					t.state = t.state.after(it.change)
+				}
+			}
+		}
+		t.recorded = v.Version
+	}
+}
+
+func (m *model) publish(p *Published) []TableID {
+	var closed []TableID
+	for _, pt := range p.Tables {
+		m.deliver(m.tables[pt.Table], pt.Versions)
+	}
+	m.rounds = slices.DeleteFunc(m.rounds, func(r *modelRound) bool {
+		if r.id == p.Round {
+			closed = m.tablesOfAll(r.txns)
+		}
+		return r.id == p.Round
+	})
+	return closed
+}
+
+// foreign applies a foreign version and judges what is pending by the whole state.
+func (m *model) foreign(f *Foreign) {
+	t := m.tables[f.Table]
+	m.deliver(t, f.Found)
+	ch := toyRules{&m.w.changes}.change(f.Facts)
+	t.state, t.recorded = t.state.after(ch), f.Version
+	s := t.state
+	for _, it := range t.pending() {
+		if s.fits(it.change) == nil {
+			s = s.after(it.change)
+			continue
+		}
+		it.lost = true
+		m.freeze(it.txn)
+	}
+	t.past = append(t.past, &modelItem{change: ch, version: f.Version})
+}
+
+// freeze refuses commits on the tables of the change's round, or of its transaction.
+func (m *model) freeze(txn TxnID) {
+	txns := []TxnID{txn}
+	for _, r := range m.rounds {
+		if slices.Contains(r.txns, txn) {
+			txns = r.txns
+		}
+	}
+	for _, id := range m.tablesOfAll(txns) {
+		m.tables[id].frozen = true
+	}
+}
+
+// raise forgets what is settled: aborted, or published in a closed round.
+func (m *model) raise(floor Position) {
+	if floor <= m.floor {
+		return
+	}
+	m.floor = floor
+	for txn, c := range m.decided {
+		if m.at[txn] < floor && m.settled(txn, c) {
+			m.gone[txn] = true
+		}
+	}
+}
+
+func (m *model) settled(txn TxnID, c *Committed) bool {
+	if c == nil {
+		return true
+	}
+	open := func(txns []TxnID) bool { return slices.Contains(txns, txn) }
+	for _, r := range m.rounds {
+		if open(r.txns) {
+			return false
+		}
+	}
+	for _, w := range m.waiting {
+		if open(w.txns) {
+			return false
+		}
+	}
+	return true
+}
+
+// compare asks whether the fold shows what the naive version knows.
+func (r *modelRun) compare() {
+	for _, id := range modelTables {
+		t, mt := r.s.tables[id], r.m.tables[id]
+		var got, want []ChangeNumber
+		for _, c := range t.Pending {
+			got = append(got, c.Number)
+		}
+		for _, it := range mt.pending() {
+			want = append(want, it.number)
+		}
+		if !slices.Equal(got, want) || t.Recorded != mt.recorded || (t.Frozen != nil) != mt.frozen {
+			r.Fatalf("%s: pending %v at %d, frozen %v; want %v at %d, %v", id, got, t.Recorded, t.Frozen != nil, want, mt.recorded, mt.frozen)
+		}
+	}
+	var got, want []string
+	for _, round := range r.s.rounds {
+		got = append(got, fmt.Sprint("round ", round.ID, shorts(round.Txns)))
+	}
+	for _, c := range r.s.waiting {
+		got = append(got, fmt.Sprint("waits ", c.sealed, shorts(c.txns)))
+	}
+	for _, round := range r.m.rounds {
+		want = append(want, fmt.Sprint("round ", round.id, shorts(sortedByDecision(r.m, round.txns))))
+	}
+	for _, c := range r.m.waiting {
+		want = append(want, fmt.Sprint("waits ", c.sealed, shorts(sortedByDecision(r.m, c.txns))))
+	}
+	if diff := gocmp.Diff(want, got); diff != "" {
+		r.Fatalf("rounds (-want +got):\n%s", diff)
+	}
+	for txn := range r.m.decided {
+		if known := r.s.Outcome(txn) != nil; known == r.m.gone[txn] {
+			r.Fatalf("transaction %s: known %v, forgotten %v", short(txn), known, r.m.gone[txn])
+		}
+	}
+}
+
+// sortedByDecision orders transactions by their records.
+func sortedByDecision(m *model, txns []TxnID) []TxnID {
+	out := slices.Clone(txns)
+	slices.SortFunc(out, func(a, b TxnID) int {
+		return cmp.Or(int(m.at[a])-int(m.at[b]), m.index[a]-m.index[b])
+	})
+	return out
+}
+
+// publish closes an open round, each change in a version of its own.
+func (r *modelRun) publish() {
+	if len(r.s.rounds) == 0 {
+		return
+	}
+	round := r.s.rounds[r.integer(0, len(r.s.rounds)-1, "round")]
+	if r.s.Held(round) {
+		return
+	}
+	p := &Published{Round: round.ID}
+	for _, plan := range r.s.Plan(round) {
+		pt := PublishedTable{Table: plan.Table.Table}
+		for i, c := range plan.Changes {
+			v := plan.Table.Recorded + 1 + Version(i)
+			pt.Versions = append(pt.Versions, FoundVersion{Version: v, Identity: r.identity(), Txns: []TxnID{c.Txn}})
+		}
+		p.Tables = append(p.Tables, pt)
+	}
+	r.finding(p)
+}
+
+func (r *modelRun) identity() Hash {
+	r.n++
+	return HashOf(fmt.Append(nil, r.n))
+}
+
+// foreign records a foreign version, after some versions of the open round.
+func (r *modelRun) foreign() {
+	id := modelTables[r.integer(0, len(modelTables)-1, "table")]
+	t := r.s.tables[id]
+	f := &Foreign{Table: id, Identity: r.identity()}
+	state := r.m.tables[id].state
+	for _, c := range t.Pending {
+		if c.Round == nil || r.integer(0, 1, "found") == 0 {
+			break
+		}
+		f.Found = append(f.Found, FoundVersion{Version: t.Recorded + 1 + Version(len(f.Found)), Identity: r.identity(), Txns: []TxnID{c.Txn}})
+		state = state.after(r.m.w.changeOf(c.Part))
+	}
+	f.Version = t.Recorded + 1 + Version(len(f.Found))
+	ch := r.change(id)
+	ch.blind = false
+	ch.removes = nil
+	for range r.integer(0, 2, "removes") {
+		if n := len(state.live); n > 0 {
+			if p := state.live[r.integer(0, n-1, "live")]; !hasPath(ch.removes, p.path) {
+				ch.removes = append(ch.removes, p)
+			}
+		}
+	}
+	for i := range ch.adds { // engines name files by chance; a path of ours is none of theirs
+		ch.adds[i].path += toyPath(100 * (r.n + 1))
+	}
+	if ch.app > 0 {
+		ch.appVersion = state.apps[1] + 1
+	}
+	f.Facts = ch.facts()
+	r.finding(f)
+}
+
+func (r *modelRun) finding(rec Record) {
+	d := Decide(r.s, []Request{{Record: rec}}, DecideInput{Rules: toyRules{&r.m.w.changes}})
+	if !d.Answers[0].Recorded {
+		r.Fatalf("%s: %v", rec.kind(), d.Answers[0].Refused)
+	}
+	r.fold(d)
+}
+
+// restart replaces the fold by one that was read from its checkpoint.
+func (r *modelRun) restart() {
+	index, segments := r.s.EncodeCheckpoint()
+	objects := map[string][]byte{}
+	for _, o := range segments {
+		objects[o.Ref.Name] = o.Bytes
+	}
+	s, err := DecodeCheckpoint(index.Bytes, func(ref ObjectRef) ([]byte, error) { return objects[ref.Name], nil })
+	if err != nil {
+		r.Fatal(err)
+	}
+	if again, _ := s.EncodeCheckpoint(); again.Ref != index.Ref {
+		r.Fatal("a checkpoint does not survive its reading")
+	}
+	s.roundParts = r.s.roundParts
+	r.s = s
+	r.compare()
+}
+
+// TestModel compares Decide, the fold and its rounds with the naive versions.
+func TestModel(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		m, s := newModel()
+		r := &modelRun{T: rt, m: m, s: s}
+		for range r.integer(1, 40, "entries") {
+			switch r.integer(0, 9, "act") {
+			case 0, 1, 2, 3, 4:
+				r.group()
+			case 5, 6:
+				r.publish()
+			case 7:
+				r.foreign()
+			case 8:
+				r.finding(&FloorRaised{Floor: Position(r.integer(0, int(r.s.Next()), "floor"))})
+			case 9:
+				r.restart()
+			}
+		}
+	})
+}
