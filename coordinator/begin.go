@@ -31,7 +31,7 @@ func (c *Catalog) newRef(key string, attempt uint32, ttl time.Duration) (txnRef,
 	l := c.cfg.Limits
 	def(&ttl, l.TTL)
 	if ttl < 0 || ttl > l.MaxTTL {
-		return txnRef{}, limitError("transaction_ttl", ttl.Milliseconds(), l.MaxTTL.Milliseconds())
+		return txnRef{}, ttlError(ttl, l.MaxTTL)
 	}
 	if len(key) > l.KeyBytes {
 		return txnRef{}, limitError("key_bytes", int64(len(key)), int64(l.KeyBytes))
@@ -98,7 +98,7 @@ func (c *Catalog) extend(ctx context.Context, r BeginRequest) (Begun, error) {
 	ttl := r.TTL
 	def(&ttl, c.cfg.Limits.TTL)
 	if ttl < 0 || ttl > c.cfg.Limits.MaxTTL {
-		return Begun{}, limitError("transaction_ttl", ttl.Milliseconds(), c.cfg.Limits.MaxTTL.Milliseconds())
+		return Begun{}, ttlError(ttl, c.cfg.Limits.MaxTTL)
 	}
 	if err := c.stillOpen(ref); err != nil {
 		return Begun{}, err
@@ -106,4 +106,11 @@ func (c *Catalog) extend(ctx context.Context, r BeginRequest) (Begun, error) {
 	ref.deadline = c.cfg.Now().Add(ttl)
 	c.openTxns.add(ref, r.Client)
 	return c.begun(ref), nil
+}
+
+// ttlError is a time to live past its limit; the detail is in milliseconds.
+func ttlError(ttl, limit time.Duration) error {
+	e := limitError("transaction_ttl", ttl.Milliseconds(), limit.Milliseconds())
+	e.Message = fmt.Sprintf("transaction_ttl is %s, the limit is %s", ttl, limit)
+	return e
 }

@@ -104,7 +104,7 @@ func (c *Catalog) build(ctx context.Context) error {
 		return err
 	}
 	for _, run := range []func(context.Context){
-		c.seq.run, c.publisher.run, c.manifests.run, c.openTxns.run, c.checkpoints.run, c.sweeper.run, c.expire, c.poll, c.forget,
+		c.seq.run, c.publisher.run, c.manifests.run, c.openTxns.run, c.checkpoints.run, c.sweeper.run, c.expire, c.poll, c.watchOwners, c.forget,
 	} {
 		c.spawn(run)
 	}

@@ -249,6 +249,9 @@ func (c *Catalog) checkTables(written []TableParts, reads []ReadOnly, wait Wait)
 		if row.Frozen != nil {
 			return frozenError(row)
 		}
+		if err := c.ours(row.ID); err != nil {
+			return err
+		}
 		if wait == WaitDecided {
 			return &Error{Reason: DecidedNotOffered, Message: fmt.Sprintf("wait=DECIDED needs fenced tables, and %s is %s; wait for PUBLISHED", row.Name, row.Mode),
 				Table: &TableDetail{Table: row.Name, TableID: row.ID, URI: row.URI, Version: twophase.NoVersion}}

@@ -284,27 +284,33 @@ func (c *Catalog) upTo(ctx context.Context, p twophase.Position) error {
 // verifyFiles looks for each added file before the decision.
 func (c *Catalog) verifyFiles(ctx context.Context, parts []*part) error {
 	type file struct {
-		row  TableInfo
-		path string
+		row TableInfo
+		add tables.File
 	}
 	var files []file
 	for _, p := range parts {
 		for _, a := range p.actions.Adds {
-			files = append(files, file{p.row, a.Path})
+			files = append(files, file{p.row, a})
 		}
 	}
 	return parallel(files, 32, func(f file) error {
-		store, key, err := c.cfg.Objects.Open(tables.FileURI(f.row.URI, f.path))
+		unreadable := func(why string) error {
+			return &Error{Reason: PartUnreadable, Message: fmt.Sprintf("table %s: added file %s %s", f.row.Name, f.add.Path, why),
+				Table: &TableDetail{Table: f.row.Name, TableID: f.row.ID, URI: f.row.URI, Version: twophase.NoVersion, File: f.add.Path, Detail: why}}
+		}
+		store, key, err := c.cfg.Objects.Open(tables.FileURI(f.row.URI, f.add.Path))
+		var info objstore.Info
 		if err == nil {
-			_, err = store.Stat(ctx, key)
+			info, err = store.Stat(ctx, key)
 		}
-		if err == nil {
-			return nil
+		switch {
+		case errors.Is(err, objstore.ErrNotFound):
+			return unreadable("does not exist")
+		case err != nil:
+			return c.objectsError(f.row.URI, err)
+		case info.Size != f.add.Size:
+			return unreadable(fmt.Sprintf("has %d bytes, and the action says %d", info.Size, f.add.Size))
 		}
-		if errors.Is(err, objstore.ErrNotFound) {
-			return &Error{Reason: PartUnreadable, Message: fmt.Sprintf("table %s: added file %s does not exist", f.row.Name, f.path),
-				Table: &TableDetail{Table: f.row.Name, TableID: f.row.ID, URI: f.row.URI, Version: twophase.NoVersion, File: f.path}}
-		}
-		return c.objectsError(f.row.URI, err)
+		return nil
 	})
 }

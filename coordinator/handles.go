@@ -38,6 +38,8 @@ type handle struct {
 	etags   map[twophase.Version]seenETag
 	// stopped is why this replica does not write the table.
 	stopped error
+	// disowned says that another catalog took the table over.
+	disowned error
 
 	look looker
 	tail tail

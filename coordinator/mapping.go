@@ -89,7 +89,7 @@ func abortedError(o Outcome) error {
 }
 
 func otherDigests(o Outcome) error {
-	return &Error{Reason: OtherDigests, Message: "the transaction is committed, with other parts than these",
+	return &Error{Reason: OtherDigests, Message: "the transaction is committed, with other parts than these: use another key for other work",
 		Txn: &TxnDetail{Txn: o.Txn, Key: o.Key, Attempt: o.Attempt}}
 }
 

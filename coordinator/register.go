@@ -46,7 +46,7 @@ func (c *Catalog) Register(ctx context.Context, r RegisterRequest) (TableInfo, [
 		return TableInfo{}, nil, err
 	}
 	if row, err := c.table(p.uri); err == nil && row.Name == r.Name {
-		return row, nil, nil
+		return c.registered(ctx, p, row, r)
 	}
 	if err := c.notTaken(r.Name, p.uri); err != nil {
 		return TableInfo{}, nil, err
@@ -74,6 +74,31 @@ func (c *Catalog) Register(ctx context.Context, r RegisterRequest) (TableInfo, [
 	}
 	info, err := c.registerRecord(ctx, rec, rec)
 	return info, append(warnings, c.twins(info)...), err
+}
+
+// registered answers a repeated Register. The table has to be as the call wants it,
+// and its owner object has to be there and ours still.
+func (c *Catalog) registered(ctx context.Context, p placed, row TableInfo, r RegisterRequest) (TableInfo, []string, error) {
+	if row.Mode != r.Mode || row.OneTxnPerVersion != r.OneTxnPerVersion {
+		return TableInfo{}, nil, &Error{Reason: TableExists,
+			Message: fmt.Sprintf("table %s is registered already, as %s and one_txn_per_version=%t; change its mode with SetTableMode", row.Name, row.Mode, row.OneTxnPerVersion),
+			Table:   &TableDetail{Table: row.Name, TableID: row.ID, URI: row.URI, Version: twophase.NoVersion}}
+	}
+	err := p.log.Claim(ctx, c.owner(row.ID), r.TakeOver)
+	var owned *tables.OwnedError
+	switch {
+	case errors.As(err, &owned):
+		return TableInfo{}, nil, ownedError(p.uri, owned.Owner.Catalog, owned.Owner.Incarnation)
+	case err != nil:
+		return TableInfo{}, nil, c.logErrorAt(row, err)
+	}
+	return row, nil, nil
+}
+
+func ownedError(uri, catalog, incarnation string) error {
+	return &Error{Reason: TableOwned,
+		Message: fmt.Sprintf("table %s belongs to catalog %s; release it there, or take it over if that catalog is gone", uri, catalog),
+		Owner:   &OwnerDetail{URI: uri, Catalog: catalog, Incarnation: incarnation}}
 }
 
 // notTaken says early, before anything is written, that a name or a place is
@@ -104,9 +129,7 @@ func (c *Catalog) claim(ctx context.Context, p placed, takeOver bool) (twophase.
 	case err == nil:
 		return mine.Table, nil
 	case errors.As(err, &owned):
-		return "", &Error{Reason: TableOwned,
-			Message: fmt.Sprintf("table %s belongs to catalog %s; release it there, or take it over if that catalog is gone", p.uri, owned.Owner.Catalog),
-			Owner:   &OwnerDetail{URI: p.uri, Catalog: owned.Owner.Catalog, Incarnation: owned.Owner.Incarnation}}
+		return "", ownedError(p.uri, owned.Owner.Catalog, owned.Owner.Incarnation)
 	}
 	return "", c.logErrorAt(TableInfo{Name: p.uri, URI: p.uri}, err)
 }

@@ -1,0 +1,67 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+
+	"github.com/txcoord/txcoord/tables/objstore"
+	"github.com/txcoord/txcoord/twophase"
+)
+
+// watchOwners reads each table's owner object now and then (R21). A table that
+// another catalog took over takes no commits here any more; what is decided is
+// published, since nothing foreign can be overwritten by it.
+func (c *Catalog) watchOwners(ctx context.Context) {
+	every(ctx, c.cfg.Limits.OwnerInterval, func(ctx context.Context) {
+		rows, _ := c.Tables(ctx)
+		_ = parallelIndex(len(rows), 8, func(i int) error {
+			if ctx.Err() == nil {
+				c.checkOwner(ctx, rows[i])
+			}
+			return nil
+		})
+	})
+}
+
+func (c *Catalog) checkOwner(ctx context.Context, row TableInfo) {
+	t, err := c.tables.of(row.ID)
+	if err != nil {
+		return
+	}
+	owner, err := t.log.Owner(ctx)
+	switch {
+	case errors.Is(err, objstore.ErrNotFound):
+		return // the next walk sees that it is gone, and what that means (R22)
+	case err != nil:
+		if ctx.Err() == nil {
+			c.log.Warn("look at a table's owner", "table", row.URI, "error", err)
+		}
+	case owner.Catalog == c.journal.Meta().Catalog && owner.Table == row.ID:
+		t.disown(nil)
+	default:
+		err := ownedError(row.URI, owner.Catalog, owner.Incarnation)
+		if t.disown(err) {
+			c.log.Error("another catalog has taken the table over; it takes no commits here any more", "table", row.URI, "owner", owner.Catalog)
+		}
+	}
+}
+
+// disown notes that another catalog owns the table; nil takes it back. True if that is new.
+func (t *handle) disown(err error) bool {
+	t.sightMu.Lock()
+	defer t.sightMu.Unlock()
+	news := (t.disowned == nil) != (err == nil)
+	t.disowned = err
+	return news
+}
+
+// ours is nil unless another catalog is known to own the table.
+func (c *Catalog) ours(id twophase.TableID) error {
+	t := c.tables.peek(id)
+	if t == nil {
+		return nil
+	}
+	t.sightMu.Lock()
+	defer t.sightMu.Unlock()
+	return t.disowned
+}
