@@ -57,8 +57,8 @@ type Feature struct {
 
 const (
 	byWriter     = "rows are checked by whoever writes the data file; a change of the metadata in between conflicts"
-	underCatalog = "commits of such a table go through its own catalog and are void when put into the log; " +
-		"drop the feature there, or keep the table out of transactions"
+	underCatalog = "commits of such a table go through its own catalog, and what is put into the log past it does not count; " +
+		"such tables cannot take part in transactions yet"
 )
 
 // features is the allow-list. The order is that of the bits in featureSet, which
@@ -90,7 +90,7 @@ var features = [...]Feature{
 	{Name: "icebergCompatV2", Policy: Check, Why: "when enabled: adds need numRecords, have no deletion vector, and the partition columns stay"},
 	{Name: "catalogManaged", Reader: true, Policy: Refuse, Why: underCatalog},
 	{Name: "catalogOwned-preview", Reader: true, Policy: Refuse, Why: underCatalog},
-	{Name: "checkpointProtection", Policy: Check, Unsafe: true, Why: "the version up to which history is protected may not be changed by a part; our checkpoints and clean-up respect it"},
+	{Name: "checkpointProtection", Policy: Check, Unsafe: true, Why: "the version up to which history is protected may not be changed by a part; our clean-up of the log removes what lies below it at once, or not at all"},
 }
 
 // knownUnknowns are names that were seen in the wild and are not released: for them

@@ -105,6 +105,10 @@ func (k *Keeper) PlanCleanUp(ctx context.Context, s *Survey, rules CleanUpRules)
 		return nil, err
 	}
 	cut, reason := k.chooseCut(listing, min(rules.UpTo, s.At), out.Cutoff)
+	if until := s.Profile.ProtectedBefore(); reason == "" && cut.Version < until {
+		// Feature checkpointProtection: what lies below goes at once, or not at all.
+		reason = fmt.Sprintf("the history is protected up to version %d (%s)", until, propProtected)
+	}
 	if out.Reason = reason; reason == "" {
 		for _, f := range files {
 			if f.goes(cut.Version) {
