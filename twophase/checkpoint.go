@@ -10,14 +10,8 @@ import (
 	"github.com/txcoord/txcoord/twophase/recordpb"
 )
 
-// Segments hold about this much each. Their borders depend on positions and
-// versions alone, so old segments do not change and keep their names.
-const (
-	tablesPerSegment     = 64
-	positionsPerSegment  = 512
-	snapshotsPerSegment  = 1000
-	checkpointNameLength = 32
-)
+// checkpointNameLength is how much of its hash an object's name holds.
+const checkpointNameLength = 32
 
 // CheckpointObject is one object of a checkpoint: immutable, named by its content.
 type CheckpointObject struct {
@@ -28,10 +22,11 @@ type CheckpointObject struct {
 // EncodeCheckpoint writes the fold as an index and segments (R1). Every replica
 // at the same position writes the same bytes. All objects must be durable before
 // the Checkpointed record that names the index is appended.
+//
+// What has not changed since the last call is not encoded again, so the cost is that
+// of the changes. Like Apply, a call excludes other calls of it.
 func (s *State) EncodeCheckpoint() (index CheckpointObject, segments []CheckpointObject) {
-	for _, m := range s.segments() {
-		segments = append(segments, object("segment", m))
-	}
+	segments = s.segments()
 	m := &recordpb.CheckpointIndex{Codec: CodecVersion, Head: s.headToPB()}
 	for i := range segments {
 		m.Segments = append(m.Segments, refToPB(segments[i].Ref))
@@ -51,41 +46,6 @@ func (r ObjectRef) Check(b []byte) error {
 		return fmt.Errorf("object %s: content has hash %.8s, want %.8s", r.Name, h, r.Hash)
 	}
 	return nil
-}
-
-func (s *State) segments() []*recordpb.Segment {
-	var out []*recordpb.Segment
-	tables := make([]*Table, 0, len(s.tables))
-	for _, id := range sortedKeys(s.tables) {
-		tables = append(tables, s.tables[id])
-	}
-	for chunk := range slices.Chunk(tables, tablesPerSegment) {
-		out = append(out, &recordpb.Segment{Tables: mapTo(chunk, tableToPB)})
-	}
-	ids := make([]TxnID, 0, len(s.outcomes))
-	for id := range s.outcomes {
-		ids = append(ids, id)
-	}
-	slices.SortFunc(ids, s.byDecision)
-	for _, chunk := range runs(ids, func(id TxnID) uint64 { return uint64(s.outcomes[id].Position) / positionsPerSegment }) {
-		out = append(out, &recordpb.Segment{Outcomes: mapTo(chunk, func(id TxnID) *recordpb.Outcome { return outcomeToPB(s.outcomes[id]) })})
-	}
-	for _, chunk := range runs(s.snapshots, func(sn *Snapshot) uint64 { return uint64(sn.Version) / snapshotsPerSegment }) {
-		out = append(out, &recordpb.Segment{Snapshots: mapTo(chunk, snapshotToPB)})
-	}
-	return out
-}
-
-// runs cuts a list where the key changes.
-func runs[T any](in []T, key func(T) uint64) [][]T {
-	var out [][]T
-	for i, v := range in {
-		if i == 0 || key(in[i-1]) != key(v) {
-			out = append(out, nil)
-		}
-		out[len(out)-1] = append(out[len(out)-1], v)
-	}
-	return out
 }
 
 func (s *State) headToPB() *recordpb.CheckpointHead {
@@ -206,7 +166,7 @@ func (s *State) loadOutcomes(seg *recordpb.Segment) {
 		o := &Outcome{Position: Position(m.GetPosition()), Index: m.GetIndex(), Time: Time(m.GetTimeMs()), Snapshot: SnapshotVersion(m.GetSnapshot())}
 		if m.GetAbort() != nil {
 			o.Abort = abortedFromPB(m.GetAbort())
-			s.outcomes[o.Abort.Txn] = o
+			s.decide(o.Abort.Txn, o)
 			continue
 		}
 		o.Commit = committedFromPB(m.GetCommit())
@@ -214,7 +174,7 @@ func (s *State) loadOutcomes(seg *recordpb.Segment) {
 			return PartOutcome{Change: ChangeNumber(p.GetChange()), Status: Status(p.GetStatus()), Version: Version(p.GetVersion()),
 				Place: p.GetPlace(), Conflict: conflictFromPB(p.GetConflict())}
 		})
-		s.outcomes[o.Commit.Txn] = o
+		s.decide(o.Commit.Txn, o)
 	}
 	for _, m := range seg.GetSnapshots() {
 		s.snapshots = append(s.snapshots, &Snapshot{

@@ -141,7 +141,7 @@ func (f *fold) deliver(t *Table, found []FoundVersion) {
 
 // mark notes what became of a change. After giving changes up the table is swept.
 func (f *fold) mark(t *Table, c *Change, what PartOutcome) {
-	f.outcomes[c.Txn].Parts[c.place] = what
+	f.touched(f.outcomes[c.Txn]).Parts[c.place] = what
 	if what.Status == StatusDelivered {
 		c.past.Version = what.Version
 		return

@@ -56,6 +56,7 @@ type fold struct {
 }
 
 func (f *fold) apply(r Record) {
+	f.touches(r)
 	switch r := r.(type) {
 	case *Committed:
 		f.committed(r)
@@ -118,7 +119,7 @@ func (f *fold) committed(c *Committed) {
 		}
 	}
 	o := &Outcome{Commit: c, Position: f.entry.Position, Index: f.index, Time: f.entry.Time, Parts: make([]PartOutcome, len(c.Parts))}
-	f.outcomes[c.Txn] = o
+	f.decide(c.Txn, o)
 	for i := range c.Parts {
 		p := &c.Parts[i]
 		t := f.tables[p.Table]
@@ -135,7 +136,7 @@ func (f *fold) committed(c *Committed) {
 
 func (f *fold) aborted(a *Aborted) {
 	if f.outcomes[a.Txn] == nil {
-		f.outcomes[a.Txn] = &Outcome{Abort: a, Position: f.entry.Position, Index: f.index, Time: f.entry.Time}
+		f.decide(a.Txn, &Outcome{Abort: a, Position: f.entry.Position, Index: f.index, Time: f.entry.Time})
 	}
 }
 
@@ -192,12 +193,7 @@ func (f *fold) floorRaised(r *FloorRaised) {
 		return
 	}
 	f.floor = r.Floor
-	for id, o := range f.outcomes {
-		if o.Position < f.floor && o.settled() {
-			f.floorTime = max(f.floorTime, o.Time)
-			delete(f.outcomes, id)
-		}
-	}
+	f.forget()
 	keep := slices.IndexFunc(f.snapshots, func(s *Snapshot) bool { return s.Position >= f.floor })
 	switch {
 	case keep < 0 && len(f.snapshots) > 0:
@@ -205,6 +201,7 @@ func (f *fold) floorRaised(r *FloorRaised) {
 	case keep > 0:
 		f.snapshots = slices.Clone(f.snapshots[keep:])
 	}
+	f.stale(snapshotSegments)
 }
 
 func (f *fold) tagged(r *Tagged) {
@@ -219,6 +216,7 @@ func (f *fold) tagged(r *Tagged) {
 // snapshot makes the next snapshot. A table's version never goes back.
 func (f *fold) snapshot(kind string, txns []TxnID, tables []SnapshotTable, removed []TableID) SnapshotVersion {
 	f.shown++
+	delete(f.encoded, segment{snapshotSegments, uint64(f.shown) / snapshotsPerSegment})
 	for _, st := range tables {
 		f.tables[st.Table].Shown = st.Version
 	}

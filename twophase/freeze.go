@@ -30,6 +30,7 @@ func (f *Freeze) blocks() bool {
 // freeze refuses commits on tables. A table's own cause goes before one of equal
 // weight that it shares with its round.
 func (f *fold) freeze(tables []TableID, ice Freeze) {
+	f.stale(tableSegments)
 	for _, id := range tables {
 		t := f.tables[id]
 		if have := t.Frozen; have != nil && ice.Cause.grave() <= have.Cause.grave() &&
@@ -121,7 +122,7 @@ func (f *fold) thawed(r *Thawed) {
 		return
 	}
 	for _, c := range t.Diverged {
-		f.outcomes[c.Txn].Parts[c.place].Status = StatusNotApplied
+		f.touched(f.outcomes[c.Txn]).Parts[c.place].Status = StatusNotApplied
 	}
 	t.Diverged = nil
 	replaced := t.isReplaced()

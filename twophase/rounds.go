@@ -170,7 +170,7 @@ func (s *State) enter(r *Round) {
 // close ends a round: its delivered changes are published, its tables are free.
 func (f *fold) close(r *Round, snapshot SnapshotVersion) {
 	for _, txn := range r.Txns {
-		o := f.outcomes[txn]
+		o := f.touched(f.outcomes[txn])
 		o.Snapshot = snapshot
 		for i := range o.Parts {
 			if o.Parts[i].Status == StatusDelivered {

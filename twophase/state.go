@@ -194,6 +194,10 @@ type State struct {
 	byName   map[string]TableID
 	byURI    map[string]TableID
 	outcomes map[TxnID]*Outcome
+	// ranges are the outcomes by range of positions, in the order of their decision;
+	// encoded are the checkpoint segments that still are as they were (segments.go).
+	ranges  map[uint64][]TxnID
+	encoded map[segment]CheckpointObject
 
 	waiting []*component           // in the order of R2: sealed ones first
 	joining map[TableID]*component // the unsealed one that holds a table
@@ -216,6 +220,7 @@ func NewState(catalog, incarnation string) *State {
 		caps: DefaultCaps, codec: CodecVersion,
 		tables: map[TableID]*Table{}, byName: map[string]TableID{}, byURI: map[string]TableID{},
 		outcomes: map[TxnID]*Outcome{}, tags: map[string]SnapshotVersion{},
+		ranges: map[uint64][]TxnID{}, encoded: map[segment]CheckpointObject{},
 		busy: map[TableID]*Round{}, joining: map[TableID]*component{},
 		historyBytes: historyBytes, roundParts: roundParts,
 	}

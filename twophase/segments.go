@@ -1,0 +1,134 @@
+package twophase
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/txcoord/txcoord/twophase/recordpb"
+)
+
+// Segments of a checkpoint hold about this much each. Their borders depend on
+// positions and versions alone, so old segments do not change and keep their names.
+const (
+	tablesPerSegment    = 64
+	positionsPerSegment = 512
+	snapshotsPerSegment = 1000
+)
+
+// segment names one by its kind and its place among those of the kind.
+type segment struct {
+	kind  segmentKind
+	place uint64
+}
+
+type segmentKind uint8
+
+const (
+	tableSegments segmentKind = iota + 1
+	outcomeSegments
+	snapshotSegments
+)
+
+// decide notes what an entry, or a checkpoint, says of a transaction.
+func (s *State) decide(id TxnID, o *Outcome) {
+	s.outcomes[id] = o
+	at := uint64(o.Position) / positionsPerSegment
+	s.ranges[at] = append(s.ranges[at], id)
+	s.touched(o)
+}
+
+// touched says that an outcome is about to change. Whatever changes one goes through it.
+func (s *State) touched(o *Outcome) *Outcome {
+	delete(s.encoded, segment{outcomeSegments, uint64(o.Position) / positionsPerSegment})
+	return o
+}
+
+// stale says that all segments of a kind may have changed.
+func (s *State) stale(kind segmentKind) {
+	for at := range s.encoded {
+		if at.kind == kind {
+			delete(s.encoded, at)
+		}
+	}
+}
+
+// touches says that a record may change tables. Segments of tables hold what commits
+// and publications change with nearly every entry, so they are not told apart.
+func (s *State) touches(r Record) {
+	switch r.(type) {
+	case *Aborted, *FloorRaised, *SettingChanged, *Checkpointed, *Tagged, *BuildEnabled:
+	default:
+		s.stale(tableSegments)
+	}
+}
+
+// forget drops the settled outcomes below the floor (R6).
+func (s *State) forget() {
+	for at, ids := range s.ranges {
+		if Position(at*positionsPerSegment) >= s.floor {
+			continue
+		}
+		before := len(ids)
+		ids = slices.DeleteFunc(ids, func(id TxnID) bool {
+			o := s.outcomes[id]
+			if o.Position >= s.floor || !o.settled() {
+				return false
+			}
+			s.floorTime = max(s.floorTime, o.Time)
+			delete(s.outcomes, id)
+			return true
+		})
+		if len(ids) < before {
+			delete(s.encoded, segment{outcomeSegments, at})
+		}
+		if s.ranges[at] = ids; len(ids) == 0 {
+			delete(s.ranges, at)
+		}
+	}
+}
+
+// segments are those of the fold: tables by id, outcomes by position, snapshots.
+func (s *State) segments() (out []CheckpointObject) {
+	place := uint64(0)
+	for ids := range slices.Chunk(sortedKeys(s.tables), tablesPerSegment) {
+		out = append(out, s.segment(segment{tableSegments, place}, func() *recordpb.Segment {
+			return &recordpb.Segment{Tables: mapTo(ids, func(id TableID) *recordpb.Table { return tableToPB(s.tables[id]) })}
+		}))
+		place++
+	}
+	for _, at := range slices.Sorted(maps.Keys(s.ranges)) {
+		out = append(out, s.segment(segment{outcomeSegments, at}, func() *recordpb.Segment {
+			ids := slices.SortedFunc(slices.Values(s.ranges[at]), s.byDecision)
+			return &recordpb.Segment{Outcomes: mapTo(ids, func(id TxnID) *recordpb.Outcome { return outcomeToPB(s.outcomes[id]) })}
+		}))
+	}
+	for _, run := range runs(s.snapshots, func(sn *Snapshot) uint64 { return uint64(sn.Version) / snapshotsPerSegment }) {
+		at := segment{snapshotSegments, uint64(run[0].Version) / snapshotsPerSegment}
+		out = append(out, s.segment(at, func() *recordpb.Segment {
+			return &recordpb.Segment{Snapshots: mapTo(run, snapshotToPB)}
+		}))
+	}
+	return out
+}
+
+// segment encodes one, unless it is as it was.
+func (s *State) segment(at segment, make func() *recordpb.Segment) CheckpointObject {
+	o, ok := s.encoded[at]
+	if !ok {
+		o = object("segment", make())
+		s.encoded[at] = o
+	}
+	return o
+}
+
+// runs cuts a list where the key changes.
+func runs[T any](in []T, key func(T) uint64) [][]T {
+	var out [][]T
+	for i, v := range in {
+		if i == 0 || key(in[i-1]) != key(v) {
+			out = append(out, nil)
+		}
+		out[len(out)-1] = append(out[len(out)-1], v)
+	}
+	return out
+}
