@@ -13,7 +13,7 @@ import (
 
 // Two tables get their rows together, once, however often the job is started.
 func ExampleClient_Transact() {
-	c, err := client.Dial("localhost:7070", client.Options{})
+	c, err := client.Dial("127.0.0.1:7401", client.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -38,7 +38,7 @@ func ExampleClient_Transact() {
 
 // A change that depends on what was read declares it, and reads anew each time.
 func ExampleClient_Transact_readSet() {
-	c, err := client.Dial("localhost:7070", client.Options{})
+	c, err := client.Dial("127.0.0.1:7401", client.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func ExampleClient_Transact_readSet() {
 
 // Every snapshot, in order, from where the last run stopped.
 func ExampleClient_Watch() {
-	c, err := client.Dial("localhost:7070", client.Options{})
+	c, err := client.Dial("127.0.0.1:7401", client.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func ExampleClient_Watch() {
 
 // The stubs are there for all that has no helper.
 func Example_stubs() {
-	c, err := client.Dial("localhost:7070", client.Options{Catalog: "sales"})
+	c, err := client.Dial("127.0.0.1:7401", client.Options{Catalog: "sales"})
 	if err != nil {
 		log.Fatal(err)
 	}
