@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	txcoordv1 "github.com/txcoord/txcoord/proto/txcoord/v1"
 )
 
 const (
@@ -33,7 +35,13 @@ func (d *demo) storm(ctx context.Context, c *demoCommand, customers []int64) err
 	watching, looking := make(chan error, 1), make(chan error, 1)
 	watch, endWatch := context.WithCancel(ctx)
 	defer endWatch()
-	background.Go(func() { watching <- d.watch(watch) })
+	background.Go(func() {
+		err := d.watch(watch)
+		if err != nil {
+			cancel() // nobody waits for a watch that has ended
+		}
+		watching <- err
+	})
 	look, endLook := context.WithCancel(ctx)
 	defer endLook()
 	background.Go(func() {
@@ -51,12 +59,12 @@ func (d *demo) storm(ctx context.Context, c *demoCommand, customers []int64) err
 	}
 	endWatch()
 	background.Wait()
-	if err != nil {
+	if err = errors.Join(err, <-watching); err != nil {
 		return err
 	}
 	d.say("%d transactions are committed; %d attempts lost a conflict and were made again by their writers",
 		d.writers.committed.Load(), d.writers.conflicts.Load())
-	return <-watching
+	return nil
 }
 
 // look reads by path until the context ends. Once enough is committed it shows the
@@ -233,18 +241,21 @@ func (d *demo) watch(ctx context.Context) error {
 	return nil
 }
 
-// catchUp waits until the watch has seen the latest snapshot.
+// catchUp waits until the watch has seen the latest snapshot, and its manifest is
+// written: manifests follow a moment later.
 func (d *demo) catchUp(ctx context.Context) error {
-	latest, err := d.api.Snapshot(ctx)
-	if err != nil {
-		return err
-	}
-	for d.watched.Load() < latest.GetVersion() {
+	for {
+		st, err := d.api.Status.GetStatus(ctx, &txcoordv1.GetStatusRequest{})
+		if err != nil {
+			return err
+		}
+		if latest := st.GetLatestSnapshot(); d.watched.Load() >= latest && st.GetManifestSnapshot() >= latest {
+			return nil
+		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-time.After(time.Millisecond):
 		}
 	}
-	return nil
 }
