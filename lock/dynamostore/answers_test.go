@@ -3,9 +3,11 @@
 package dynamostore_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -237,5 +239,50 @@ func TestRequestSentTwice(t *testing.T) {
 	}
 	if _, err := s.Put(t.Context(), "k", []byte("third"), lock.IfAbsent()); !errors.Is(err, lock.ErrConflict) {
 		t.Errorf("a rival: %v", err)
+	}
+}
+
+// What the servers here do not distinguish is looked at on the way: all reads are
+// consistent, and every conditional put asks for the item that stands in its way.
+func TestRequestsSayWhatTheyNeed(t *testing.T) {
+	t.Parallel()
+	s, proxy := throughProxy(t, servers.StartKumo(t))
+	reads, puts := 0, 0
+	var mu sync.Mutex
+	proxy.Decide(func(r servers.Request) servers.Fate {
+		mu.Lock()
+		defer mu.Unlock()
+		switch r.Operation {
+		case "GetItem", "Query":
+			reads++
+			if !bytes.Contains(r.Body, []byte(`"ConsistentRead":true`)) {
+				t.Errorf("%s is not consistent: %s", r.Operation, r.Body)
+			}
+		case "PutItem":
+			puts++
+			if !bytes.Contains(r.Body, []byte(`"ReturnValuesOnConditionCheckFailure":"ALL_OLD"`)) {
+				t.Errorf("does not ask for the old item: %s", r.Body)
+			}
+		}
+		return servers.Fate{}
+	})
+	rev, err := s.Put(t.Context(), "k", nil, lock.IfAbsent())
+	if err == nil {
+		_, err = s.Put(t.Context(), "k", nil, lock.IfRevision(rev))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Get(t.Context(), "k"); err != nil {
+		t.Error(err)
+	}
+	if page, err := s.Scan(t.Context(), "", "", 0); err != nil || len(page) != 1 {
+		t.Errorf("%v, %v", page, err)
+	}
+	open(t, s.cfg)
+	mu.Lock()
+	defer mu.Unlock()
+	if reads < 4 || puts < 4 {
+		t.Errorf("%d reads and %d puts were seen", reads, puts)
 	}
 }

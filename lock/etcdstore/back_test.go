@@ -126,6 +126,7 @@ func TestOtherClusterInItsPlace(t *testing.T) {
 	proxy := servers.NewTCPFaults(t, e.Members[0].Endpoint)
 	s := open(t, fresh("http://"+proxy.Addr))
 	putAll(t, 0, 3)(s)
+	putAll(t, 0, 20)(open(t, fresh(other.Endpoints()...))) // Its revisions are newer.
 	proxy.Redirect(other.Members[0].Endpoint)
 	_, err := s.Get(t.Context(), "ring/0")
 	wantBack(t, s, err)
