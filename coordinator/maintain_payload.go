@@ -34,7 +34,7 @@ func (m *Maintainer) payloads(ctx context.Context, table twophase.TableID, dry b
 	if dry || len(due) == 0 {
 		return report, nil
 	}
-	return report, m.c.storeError(m.c.payloads.remove(ctx, due))
+	return report, m.c.storeError(m.c.payloads.remove(ctx, placeUnknown, due))
 }
 
 // storedPayloads goes through the parts that lie in the store.

@@ -263,19 +263,26 @@ func (ps *payloads) read(ctx context.Context, id payloadID) ([]byte, place, erro
 	return b, inObject, err
 }
 
-// remove deletes payloads for good, where they are. Only ever called on the fold's
-// word (R20).
-func (ps *payloads) remove(ctx context.Context, ids []payloadID) error {
+// removeAtOnce is how many payloads are deleted at a time: stores that commit what
+// waits together pay one commit for all of them.
+const removeAtOnce = 256
+
+// remove deletes payloads for good, where they are: in that place, or, if it is not
+// known, where memory has them from. Only ever called on the fold's word (R20).
+func (ps *payloads) remove(ctx context.Context, at place, ids []payloadID) error {
 	places := make([]place, len(ids))
 	ps.mu.Lock()
 	for i, id := range ids {
+		if places[i] = at; at != placeUnknown {
+			continue
+		}
 		if p, ok := ps.m[id]; ok {
 			places[i] = p.place
 		}
 	}
 	ps.mu.Unlock()
 	ps.forget(ids)
-	return parallelIndex(len(ids), 64, func(i int) error {
+	return parallelIndex(len(ids), removeAtOnce, func(i int) error {
 		var err error
 		if places[i] != inObject {
 			err = ps.store.Delete(ctx, ids[i].key())

@@ -90,33 +90,35 @@ func (w *sweeper) late(p payloadID) {
 	}
 }
 
-// sweepEvery is how often due payloads are deleted; fullSweep how often all are listed.
+// sweepEvery is how often due payloads are deleted; fullSweep how often all are
+// listed, first when a process has been up for firstSweep: what a dead one left can
+// be a lot, and whoever waits for the new one comes first.
 const (
 	sweepEvery = time.Second
+	firstSweep = 5 * time.Second
 	fullSweep  = 10 * time.Minute
 )
 
 func (w *sweeper) run(ctx context.Context) {
-	w.listed(ctx)
-	last := w.c.cfg.Boot()
+	next := w.c.cfg.Boot() + firstSweep
 	every(ctx, sweepEvery, func(ctx context.Context) {
 		w.mu.Lock()
 		due := w.due
 		w.due = nil
 		w.mu.Unlock()
-		w.remove(ctx, due)
-		if now := w.c.cfg.Boot(); now-last > fullSweep {
-			last = now
+		w.remove(ctx, placeUnknown, due)
+		if now := w.c.cfg.Boot(); now >= next {
+			next = now + fullSweep
 			w.listed(ctx)
 		}
 	})
 }
 
-func (w *sweeper) remove(ctx context.Context, ids []payloadID) {
+func (w *sweeper) remove(ctx context.Context, at place, ids []payloadID) {
 	if len(ids) == 0 {
 		return
 	}
-	if err := w.c.payloads.remove(ctx, ids); err != nil && ctx.Err() == nil {
+	if err := w.c.payloads.remove(ctx, at, ids); err != nil && ctx.Err() == nil {
 		w.c.log.Warn("remove staged payloads", "error", err)
 	}
 }
@@ -139,7 +141,8 @@ func (w *sweeper) listed(ctx context.Context) {
 			}
 		}
 	}
-	w.remove(ctx, append(due, w.listedObjects(ctx)...))
+	w.remove(ctx, inStore, due)
+	w.remove(ctx, inObject, w.listedObjects(ctx))
 	w.facts(ctx)
 }
 
