@@ -95,6 +95,7 @@ func ready(c *Config, catalog, address string, out io.Writer) error {
 type running struct {
 	store   *boltstore.Store
 	catalog *coordinator.Catalog
+	log     *slog.Logger
 }
 
 func open(ctx context.Context, c *Config, catalog string, log *slog.Logger) (*running, error) {
@@ -120,7 +121,7 @@ func open(ctx context.Context, c *Config, catalog string, log *slog.Logger) (*ru
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open catalog %s: %w", catalog, err), store.Close())
 	}
-	return &running{store, open}, nil
+	return &running{store, open, log}, nil
 }
 
 // makeFolders makes the folders that a first start lacks.
@@ -140,7 +141,14 @@ func makeFolders(warehouse, store string) error {
 func (r *running) close(timeout time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
-	return errors.Join(r.catalog.Close(ctx), r.store.Close())
+	// What is decided is published by the next server anyway; draining spares its
+	// readers the wait.
+	if err := r.catalog.Drain(ctx); err != nil {
+		r.log.Warn("stopped before everything was published and had its manifest; the next start goes on", "error", err)
+	}
+	closing, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	return errors.Join(r.catalog.Close(closing), r.store.Close())
 }
 
 func newLogger(c *Config, w io.Writer) *slog.Logger {

@@ -1,0 +1,40 @@
+package coordinator
+
+import (
+	"context"
+	"time"
+
+	"github.com/txcoord/txcoord/twophase"
+)
+
+// drainLook is how often Drain looks whether the manifests have followed.
+const drainLook = 5 * time.Millisecond
+
+// Drain waits until what is decided is published and every snapshot has its
+// manifest, or until ctx ends. A server that stops in order drains after its last
+// call, so that readers of the objects alone see all that was answered; nothing is
+// lost without it. Rounds that an operator has to look at are left alone.
+func (c *Catalog) Drain(ctx context.Context) error {
+	for {
+		if err := c.ledger.wait(ctx, quiet); err != nil {
+			return c.ledgerError(err)
+		}
+		if c.manifests.written() >= c.Shown() {
+			return nil
+		}
+		pause(ctx, drainLook)
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+	}
+}
+
+// quiet: no transaction waits for a publication that can go on by itself.
+func quiet(s *twophase.State) bool {
+	for _, r := range s.Rounds() {
+		if !s.Held(r) {
+			return false
+		}
+	}
+	return true
+}
