@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sort"
+	"unicode/utf8"
 
 	"github.com/txcoord/txcoord/twophase"
 )
@@ -172,28 +173,48 @@ func (c *Catalog) Snapshots(ctx context.Context, table string, size int, page st
 		}
 	})
 	var out SnapshotPage
-	for _, sn := range rows {
-		below, err := c.below(ctx, sn.Version)
-		if err != nil {
-			return SnapshotPage{}, err
-		}
-		out.Snapshots = append(out.Snapshots, c.change(sn, below))
+	if len(rows) == 0 {
+		return out, nil
+	}
+	last := rows[len(rows)-1].Version
+	if out.Snapshots, err = c.described(ctx, rows); err != nil {
+		return SnapshotPage{}, err
 	}
 	if more {
-		out.NextPage = encodePage(uint64(rows[len(rows)-1].Version))
+		out.NextPage = encodePage(uint64(last))
+	}
+	return out, nil
+}
+
+// described says what snapshots changed. rows are newest first, and stay so.
+func (c *Catalog) described(ctx context.Context, rows []*twophase.Snapshot) ([]SnapshotChange, error) {
+	first, last := rows[len(rows)-1].Version, rows[0].Version
+	below := &tableSet{}
+	if first > 1 {
+		var err error
+		if below, err = c.at(ctx, first-1); err != nil {
+			return nil, err
+		}
+	}
+	between, ok := c.changes(first-1, last)
+	if !ok {
+		return nil, outOfRange(first)
+	}
+	set := below.forward(nil, first-1)
+	out := make([]SnapshotChange, len(rows))
+	i := len(rows) - 1
+	for _, sn := range between {
+		if i >= 0 && sn == rows[i] {
+			out[i] = c.change(sn, set)
+			i--
+		}
+		set.apply(sn)
 	}
 	return out, nil
 }
 
 func touches(s *twophase.Snapshot, id twophase.TableID) bool {
 	return slices.Contains(s.Removed, id) || slices.ContainsFunc(s.Tables, func(t twophase.SnapshotTable) bool { return t.Table == id })
-}
-
-func (c *Catalog) below(ctx context.Context, v twophase.SnapshotVersion) (*tableSet, error) {
-	if v <= 1 {
-		return &tableSet{}, nil
-	}
-	return c.at(ctx, v-1)
 }
 
 // Watch calls yield for each snapshot after a version, in order, none left out,
@@ -213,6 +234,7 @@ func (c *Catalog) Watch(ctx context.Context, after *twophase.SnapshotVersion, yi
 			return err
 		}
 	}
+	set = set.forward(nil, at) // our own from here on
 	for {
 		if err := c.ledger.wait(ctx, func(s *twophase.State) bool { return s.Shown() > at }); err != nil {
 			return c.ledgerError(err)
@@ -225,7 +247,7 @@ func (c *Catalog) Watch(ctx context.Context, after *twophase.SnapshotVersion, yi
 			if err := yield(c.change(sn, set)); err != nil {
 				return err
 			}
-			set = set.forward([]*twophase.Snapshot{sn}, sn.Version)
+			set.apply(sn)
 			at = sn.Version
 		}
 	}
@@ -282,8 +304,8 @@ func (c *Catalog) Diff(ctx context.Context, from, to twophase.SnapshotVersion) (
 
 // Tag names a snapshot; version 0 takes the name away.
 func (c *Catalog) Tag(ctx context.Context, name string, v twophase.SnapshotVersion) error {
-	if name == "" || len(name) > 255 {
-		return fieldError("tag", name, "is empty or longer than 255 bytes", "use 1 to 255 bytes")
+	if name == "" || len(name) > 255 || !utf8.ValidString(name) {
+		return fieldError("tag", name, "is empty, longer than 255 bytes, or no text", "use 1 to 255 bytes of UTF-8")
 	}
 	if v != 0 {
 		if _, err := c.at(ctx, v); err != nil {

@@ -1,0 +1,366 @@
+package coordinator_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/txcoord/txcoord/coordinator"
+	"github.com/txcoord/txcoord/lock"
+	"github.com/txcoord/txcoord/lock/locktest"
+	"github.com/txcoord/txcoord/tables/objstore"
+	"github.com/txcoord/txcoord/tables/objstore/objtest"
+	"github.com/txcoord/txcoord/twophase"
+)
+
+// burst commits many transactions at once and waits for them all.
+func (w *world) burst(n int, request func(i int) coordinator.OnceRequest) []coordinator.Outcome {
+	w.t.Helper()
+	out := make([]coordinator.Outcome, n)
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() {
+			o, _, err := w.catalog.CommitOnce(context.Background(), request(i))
+			if err != nil {
+				w.t.Errorf("transaction %d: %v", i, err)
+				return
+			}
+			out[i] = o
+		})
+	}
+	wg.Wait()
+	if w.t.Failed() {
+		w.t.FailNow()
+	}
+	return out
+}
+
+// While one append is in flight, requests queue, and what waits goes into one entry.
+func TestWhatWaitsIsOneEntry(t *testing.T) {
+	t.Parallel()
+	holding := make(chan chan struct{}, 1)
+	w := &world{wrapStore: func(s lock.Store) lock.Store {
+		return hookedStore{s, func(key string) {
+			if strings.HasPrefix(key, "ring/") {
+				select {
+				case release := <-holding:
+					<-release
+				default:
+				}
+			}
+		}}
+	}}
+	w.open(t)
+	w.create("t", twophase.ModeExclusive)
+	w.commit("warm", blind("t", "warm"))
+	before := w.status().Position
+	release := make(chan struct{})
+	holding <- release
+	first := w.background("first", blind("t", "first"))
+	w.eventually("the first is on its way", func() bool { return len(holding) == 0 })
+	var rest []chan error
+	for i := range 50 {
+		rest = append(rest, w.background(fmt.Sprint(i), blind("t", fmt.Sprint(i))))
+	}
+	time.Sleep(50 * time.Millisecond)
+	close(release)
+	for _, done := range append(rest, first) {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+	// One entry for the first, one for the rest, and the publications of two rounds,
+	// of which the first may go along with the group.
+	if n := w.status().Position - before; n < 3 || n > 5 {
+		t.Errorf("51 transactions took %d entries", n)
+	}
+}
+
+// Blind appends of one round share a version, in the order of their decision.
+func TestBlindAppendsShareVersions(t *testing.T) {
+	t.Parallel()
+	w := (&world{files: true}).open(t)
+	w.create("hot", twophase.ModeOpen)
+	run := closedRun{committed: w.burst(64, func(i int) coordinator.OnceRequest {
+		return once(fmt.Sprint(i), blind("hot", fmt.Sprint(i)))
+	})}
+	if n := w.versions("hot") - 1; n > 20 {
+		t.Errorf("64 blind appends made %d versions", n)
+	}
+	// Place and version say where each is, and the log agrees.
+	seen := map[string]bool{}
+	for i, o := range run.committed {
+		d := o.Committed.Tables[0]
+		log := w.read("hot", int(d.Version))
+		if !strings.Contains(log, fmt.Sprintf(`"path":"%d"`, i)) {
+			t.Errorf("transaction %d is not in version %d", i, d.Version)
+		}
+		at := fmt.Sprint(d.Version, "/", d.Place)
+		if seen[at] {
+			t.Errorf("two transactions at %s", at)
+		}
+		seen[at] = true
+	}
+	w.check(run)
+}
+
+func TestOneTransactionPerVersion(t *testing.T) {
+	t.Parallel()
+	w := (&world{files: true}).open(t)
+	w.createWith(coordinator.CreateRequest{Name: "t", Schema: schema, OneTxnPerVersion: true, Mode: twophase.ModeExclusive})
+	run := closedRun{committed: w.burst(30, func(i int) coordinator.OnceRequest {
+		return once(fmt.Sprint(i), blind("t", fmt.Sprint(i)))
+	})}
+	if n := w.versions("t"); n != 31 {
+		t.Errorf("30 transactions made %d versions", n-1)
+	}
+	w.check(run)
+}
+
+// What does not go together has a version of its own: other dataChange, two versions
+// of one application, removals (R19).
+func TestWhatDoesNotShareAVersion(t *testing.T) {
+	t.Parallel()
+	gate := newGate()
+	w := &world{wrapObjects: gate.over}
+	w.open(t)
+	w.create("t", twophase.ModeExclusive)
+	w.commit("seed", change("t", blindRead, add("old"), add("older")))
+	gate.hold(commitKey("t", 2))
+	first := w.background("first", blind("t", "first"))
+	w.eventually("it is decided", func() bool { return w.info("t").Pending == 1 })
+	var waiting []chan error
+	next := func(parts ...coordinator.OnceTable) {
+		t.Helper()
+		n := w.info("t").Pending
+		waiting = append(waiting, w.background(fmt.Sprint("k", n), parts...))
+		w.eventually("it is decided", func() bool { return w.info("t").Pending == n+1 })
+	}
+	rearranged := []byte(strings.Replace(string(add("c")), `"dataChange":true`, `"dataChange":false`, 1))
+	next(blind("t", "a"))
+	next(blind("t", "b"))
+	next(change("t", blindRead, rearranged))
+	next(change("t", blindRead, txnAction("app", 1), add("d")))
+	next(change("t", blindRead, txnAction("app2", 1), add("e")))
+	next(change("t", blindRead, txnAction("app", 2), add("f")))
+	next(change("t", readAt(1), remove("old")))
+	next(blind("t", "g"))
+	gate.release()
+	for _, done := range append(waiting, first) {
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+	}
+	var got []string
+	for v := 2; v < w.versions("t"); v++ {
+		var paths []string
+		for _, l := range strings.Split(w.read("t", v), "\n") {
+			for _, p := range []string{"first", "a", "b", "c", "d", "e", "f", "g", "old"} {
+				if strings.Contains(l, fmt.Sprintf(`"path":%q`, p)) {
+					paths = append(paths, p)
+				}
+			}
+		}
+		got = append(got, strings.Join(paths, " "))
+	}
+	if diff := cmp.Diff([]string{"first", "a b", "c", "d e", "f", "old", "g"}, got); diff != "" {
+		t.Errorf("versions (-want +got):\n%s", diff)
+	}
+}
+
+// A thousand tables in one transaction: one entry decides, all appear at once.
+func TestThousandTables(t *testing.T) {
+	t.Parallel()
+	w := &world{}
+	w.cfg.Limits.PutParallel = 64
+	w.open(t)
+	const n = 1000
+	names := make([]string, n)
+	var wg sync.WaitGroup
+	for i := range n {
+		names[i] = fmt.Sprintf("t%04d", i)
+		wg.Go(func() { w.create(names[i], twophase.ModeExclusive) })
+	}
+	wg.Wait()
+	before := w.status()
+	var parts []coordinator.OnceTable
+	for _, name := range names {
+		parts = append(parts, blind(name, "1"))
+	}
+	began := time.Now()
+	o := w.commit("all", parts...)
+	t.Logf("1,000 tables, cold, in %s", time.Since(began))
+	if len(o.Committed.Tables) != n || o.Committed.Snapshot != before.Shown+1 {
+		t.Fatalf("%d tables at snapshot %d", len(o.Committed.Tables), o.Committed.Snapshot)
+	}
+	if used := w.status().Position - before.Position; used > 3 { // a checkpoint may come in between
+		t.Errorf("one transaction took %d entries", used)
+	}
+	for _, v := range w.snapshot(o.Committed.Snapshot) {
+		if v != 1 {
+			t.Fatalf("a table is at version %d", v)
+		}
+	}
+	for _, v := range w.snapshot(o.Committed.Snapshot - 1) {
+		if v != 0 {
+			t.Fatalf("a table is at version %d one snapshot before", v)
+		}
+	}
+	// Small ones are not held up by a large one's round elsewhere.
+	small := w.create("small", twophase.ModeExclusive)
+	for i := range parts {
+		parts[i] = blind(names[i], "2")
+	}
+	large := w.background("many again", parts[:200]...)
+	if o := w.commit("small", blind(small.Name, "1")); o.Committed.Snapshot == 0 {
+		t.Errorf("%+v", o.Committed)
+	}
+	if err := <-large; err != nil {
+		t.Error(err)
+	}
+}
+
+// A burst on one table: the work per transaction does not grow with the burst.
+// BenchmarkBurst has the large one.
+func TestBurst(t *testing.T) {
+	w := &world{}
+	w.open(t)
+	w.create("hot", twophase.ModeExclusive)
+	small := w.timeBurst("small", 300)
+	large := w.timeBurst("large", 3000)
+	t.Logf("300 in %s, 3,000 in %s", small, large)
+	if large > 40*small+time.Second {
+		t.Errorf("ten times as many transactions took %s instead of %s", large, small)
+	}
+	if n := w.versions("hot"); n > 400 {
+		t.Errorf("%d versions of 3,300 blind appends", n)
+	}
+}
+
+func (w *world) timeBurst(name string, n int) time.Duration {
+	runtime.GC()
+	began := time.Now()
+	w.burst(n, func(i int) coordinator.OnceRequest {
+		p := fmt.Sprintf("%s-%d", name, i)
+		return once(p, blind("hot", p))
+	})
+	return time.Since(began)
+}
+
+// Exact counts of a warm transaction over exclusive tables that nobody else writes:
+// two appends, payloads that go along with the first, a commit file per table, one
+// manifest; nothing is read, listed or looked for. In a group the appends stay two.
+func TestExactCounts(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ tables, group, large int }{{1, 1, 0}, {10, 1, 0}, {50, 1, 0}, {3, 8, 0}, {4, 1, 2}} {
+		t.Run(fmt.Sprintf("tables=%d,group=%d,large=%d", c.tables, c.group, c.large), func(t *testing.T) {
+			t.Parallel()
+			var store *locktest.Counting
+			var objects *objtest.Counting
+			hold := make(chan chan struct{}, 1)
+			w := &world{
+				wrapStore: func(s lock.Store) lock.Store {
+					store = locktest.NewCounting(s, nil)
+					return hookedStore{store, func(key string) {
+						if strings.HasPrefix(key, "ring/") {
+							select {
+							case release := <-hold:
+								<-release
+							default:
+							}
+						}
+					}}
+				},
+				wrapObjects: func(s objstore.Store) objstore.Store {
+					objects = objtest.NewCounting(s, nil)
+					return objects
+				},
+			}
+			w.cfg.Limits.InlineBytes = 1000
+			w.open(t)
+			request := func(key string) coordinator.OnceRequest {
+				r := coordinator.OnceRequest{Key: key}
+				for i := range c.tables {
+					part := blind(fmt.Sprint("t", i), key)
+					if i < c.large {
+						part.Actions = lines(part.Actions, txnAction(strings.Repeat("x", 2000)+key, 1))
+					}
+					r.Tables = append(r.Tables, part)
+				}
+				return r
+			}
+			for i := range c.tables {
+				w.create(fmt.Sprint("t", i), twophase.ModeExclusive)
+			}
+			for i := range 3 {
+				if _, _, err := w.catalog.CommitOnce(w.ctx(), request(fmt.Sprint("warm", i))); err != nil {
+					t.Fatal(err)
+				}
+			}
+			w.settle()
+			store.Reset()
+			objects.Reset()
+			var waiting sync.WaitGroup
+			var release chan struct{}
+			if c.group > 1 { // let them gather behind an append that takes long
+				release = make(chan struct{})
+				hold <- release
+			}
+			for i := range c.group {
+				waiting.Go(func() {
+					if _, _, err := w.catalog.CommitOnce(w.ctx(), request(fmt.Sprint("k", i))); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			rounds := 1
+			if c.group > 1 {
+				// The first is alone in its entry, and closes a round of its own.
+				w.eventually("one is on its way", func() bool { return len(hold) == 0 })
+				time.Sleep(50 * time.Millisecond)
+				close(release)
+				rounds = 2
+			}
+			waiting.Wait()
+			w.settle()
+			wantStore := map[locktest.Call]int{
+				{Kind: locktest.Put, Class: "ring"}: 2 * rounds,
+			}
+			if small := c.group * (c.tables - c.large); small > 0 {
+				wantStore[locktest.Call{Kind: locktest.Put, Class: "pay"}] = small
+				wantStore[locktest.Call{Kind: locktest.Delete, Class: "pay"}] = small
+			}
+			wantObjects := map[objtest.Call]int{
+				{Kind: objtest.PutIfAbsent, Class: "commit"}:    rounds * c.tables,
+				{Kind: objtest.PutIfAbsent, Class: "manifests"}: rounds,
+			}
+			if c.large > 0 {
+				wantObjects[objtest.Call{Kind: objtest.PutIfAbsent, Class: "staged"}] = c.large
+				wantObjects[objtest.Call{Kind: objtest.Delete, Class: "staged"}] = c.large
+			}
+			if diff := cmp.Diff(sorted(wantStore), sorted(store.Counts())); diff != "" {
+				t.Errorf("calls to the store (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(sorted(wantObjects), sorted(objects.Counts())); diff != "" {
+				t.Errorf("calls to the objects (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func sorted[K comparable](m map[K]int) []string {
+	var out []string
+	for k, n := range maps.All(m) {
+		out = append(out, fmt.Sprintf("%+v: %d", k, n))
+	}
+	slices.Sort(out)
+	return out
+}
