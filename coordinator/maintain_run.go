@@ -2,7 +2,8 @@ package coordinator
 
 import (
 	"context"
-	"errors"
+	"maps"
+	"math/rand/v2"
 	"time"
 
 	"github.com/txcoord/txcoord/twophase"
@@ -12,37 +13,55 @@ import (
 func (m *Maintainer) Start() { m.c.spawn(m.run) }
 
 func (m *Maintainer) run(ctx context.Context) {
+	// Replicas that start together should not do everything twice.
+	pause(ctx, rand.N(m.cfg.Every))
 	for ctx.Err() == nil {
 		rows, _ := m.c.Tables(ctx)
+		m.forget(ctx, rows)
 		for _, row := range rows {
 			if ctx.Err() != nil {
 				return
 			}
-			moved := m.tend(ctx, row)
-			pause(ctx, m.rest(moved))
+			moved, worked := m.tend(ctx, row)
+			pause(ctx, m.rest(moved, worked))
 		}
 		pause(ctx, m.cfg.Every)
 	}
 }
 
 // rest is how long the background waits after a table that took so many bytes.
-func (m *Maintainer) rest(moved int64) time.Duration {
-	if moved == 0 {
-		return 0
+func (m *Maintainer) rest(moved int64, worked bool) time.Duration {
+	d := time.Duration(float64(moved) / float64(m.cfg.BytesPerSecond) * float64(time.Second))
+	if worked {
+		d += m.cfg.Pause
 	}
-	return m.cfg.Pause + time.Duration(float64(moved)/float64(m.cfg.BytesPerSecond)*float64(time.Second))
+	return d
 }
 
-// tend looks after one table and returns the bytes that it took.
-func (m *Maintainer) tend(ctx context.Context, row TableInfo) (moved int64) {
+// forget drops what is remembered of tables that are not in the catalog any more.
+func (m *Maintainer) forget(ctx context.Context, rows []TableInfo) {
 	if m.take(ctx) != nil {
-		return 0
+		return
+	}
+	defer m.give()
+	known := make(map[twophase.TableID]bool, len(rows))
+	for _, row := range rows {
+		known[row.ID] = true
+	}
+	maps.DeleteFunc(m.notes, func(id twophase.TableID, _ *upkeepNote) bool { return !known[id] })
+}
+
+// tend looks after one table. It returns the bytes that passed, and whether a
+// checkpoint was written or something removed.
+func (m *Maintainer) tend(ctx context.Context, row TableInfo) (moved int64, worked bool) {
+	if m.take(ctx) != nil {
+		return 0, false
 	}
 	defer m.give()
 	note := m.note(row.ID)
 	now := m.c.cfg.Boot()
 	if row.Frozen != nil || row.Stopped != "" || now < note.retryAt || !m.worth(note, row, now) {
-		return 0
+		return 0, false
 	}
 	job := m.job(row.ID)
 	err := job.run(ctx)
@@ -50,11 +69,12 @@ func (m *Maintainer) tend(ctx context.Context, row TableInfo) (moved int64) {
 		note.retryAt = now + m.cfg.RetryAfter
 		m.c.log.Warn("maintain a table", "table", row.URI, "error", err)
 	}
-	if r := job.report; r.Checkpoint.Written || r.CleanUp.Bytes > 0 {
+	r := job.report
+	if worked = r.Checkpoint.Written || r.CleanUp.Bytes > 0; worked {
 		m.c.log.Info("maintained a table", "table", row.URI, "version", r.Version, "checkpoint", r.Checkpoint.Name,
 			"files", r.Checkpoint.Adds, "cleaned_below", r.CleanUp.Cut, "took", r.Took)
 	}
-	return job.report.BytesRead + job.report.BytesWritten
+	return r.BytesRead + r.BytesWritten, worked
 }
 
 // worth says, by what is remembered alone, whether a table is worth a look: it was
@@ -87,6 +107,3 @@ func (m *Maintainer) cleans(mode twophase.Mode) bool {
 
 // ownMode: nobody else writes a table of this mode, so its maintenance is ours.
 func ownMode(mode twophase.Mode) bool { return mode != twophase.ModeOpen }
-
-// isGone tells a table that was released meanwhile.
-func isGone(err error) bool { return errors.Is(err, &Error{Reason: TableNotFound}) }

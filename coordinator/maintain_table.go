@@ -43,9 +43,6 @@ func (m *Maintainer) job(id twophase.TableID) *upkeepJob {
 func (j *upkeepJob) run(ctx context.Context) error {
 	defer func() { j.report.Took = j.m.c.cfg.Boot() - j.began }()
 	if err := j.begin(); err != nil {
-		if isGone(err) {
-			delete(j.m.notes, j.id)
-		}
 		return err
 	}
 	defer func() { j.report.BytesRead, j.report.BytesWritten = j.keeper.Traffic() }()

@@ -161,6 +161,20 @@ func TestMaintainInBackground(t *testing.T) {
 	}
 }
 
+// TestMaintainCleansInBackground: a log that has expired goes without being asked for.
+func TestMaintainCleansInBackground(t *testing.T) {
+	w := newTended(t)
+	w.create("a", twophase.ModeExclusive)
+	w.grow("a", 11)
+	w.later.Store(int64(month))
+	w.maintainer(coordinator.MaintainConfig{Every: 5 * time.Millisecond, Pause: time.Millisecond, CleanEvery: 10 * time.Millisecond}).Start()
+	w.eventually(func() bool { return w.files("a")[0] == "11.checkpoint.parquet" }, "only the checkpoint is left")
+	w.grow("a", 1)
+	if s := w.state("a"); s.NumFiles() != 12 {
+		t.Errorf("%d files", s.NumFiles())
+	}
+}
+
 func (w *tended) checkpoints(table string) (out []int) {
 	w.t.Helper()
 	for _, name := range w.files(table) {

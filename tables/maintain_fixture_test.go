@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -299,6 +300,8 @@ type seen struct {
 	Domains  map[string]string
 	Size     int64
 	Files    []string
+	// Adds are the files' own actions, without dataChange and with nulls left out.
+	Adds []string
 }
 
 func (k *kept) seen() seen {
@@ -317,7 +320,20 @@ func (k *kept) seen() seen {
 		Meta:     []any{p.MetaData.ID, p.MetaData.Name, p.MetaData.Description, p.MetaData.Schema, p.MetaData.PartitionColumns, p.MetaData.Configuration}}
 	for _, f := range files {
 		out.Files = append(out.Files, f.Path+" "+f.DV)
+		out.Adds = append(out.Adds, reconciled(k.t, [][]byte{[]byte(`{"add":` + string(f.Raw) + `}`)}, 0)...)
 	}
+	return out
+}
+
+// clone is the same table again.
+func (k *kept) clone() *kept {
+	k.t.Helper()
+	out := newKept(k.t)
+	maps.Copy(out.ages, k.ages)
+	for _, name := range k.names() {
+		out.put(name, k.get(name))
+	}
+	out.next, out.cfg.SidecarRows = k.next, k.cfg.SidecarRows
 	return out
 }
 

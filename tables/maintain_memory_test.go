@@ -20,7 +20,7 @@ import (
 	"github.com/txcoord/txcoord/twophase"
 )
 
-var maintainFiles = flag.Int("maintain.files", 50_000, "live files of the large table")
+var maintainFiles = flag.Int("maintain.files", 20_000, "live files of the large table")
 
 // The memory that a checkpoint may take above idle: so much for buffers, and so
 // much for each file. A million files may take 250 MB.

@@ -104,7 +104,7 @@ func TestSidecarsAreUsedAgain(t *testing.T) {
 func TestSmallSidecarsAreGathered(t *testing.T) {
 	k := v2Table(t, "")
 	most := 0
-	for i := range 40 {
+	for i := range 24 {
 		k.commit(addLine(fmt.Sprint(i)))
 		c := k.checkpoint()
 		most = max(most, c.Sidecars)
