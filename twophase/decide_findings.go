@@ -117,7 +117,7 @@ func (d *decision) barrier(r *Barrier) Answer {
 
 func (d *decision) ranged(r *Range, base Base) Answer {
 	stored := *r
-	fits := func(t *Table) bool { return r.From == t.Recorded+1 && r.To >= r.From && r.Marker >= t.Marker }
+	fits := func(t *Table) bool { return t.takes(r) }
 	judge := func(facts []Facts, _ []*Change) []*Conflict { return d.in.Rules.ImpossibleAt(facts, base) }
 	if t := d.judgeable(r.Table, fits); t != nil {
 		verdicts, bad := d.verdicts(t, nil, r.Marker, judge)

@@ -257,10 +257,27 @@ func (f *fold) judge(t *Table, verdicts []Verdict) {
 	t.sweep()
 }
 
+// takes reports whether a range follows the recorded version, and its marker is one
+// that the table's log can hold.
+func (t *Table) takes(r *Range) bool {
+	return r.From == t.Recorded+1 && r.To >= r.From && r.Marker >= t.Marker && r.Marker <= t.deliverable()
+}
+
+// deliverable is the highest change number that a version of ours can hold: what
+// waits is in none.
+func (t *Table) deliverable() ChangeNumber {
+	for _, c := range t.Pending {
+		if c.Round == nil {
+			return c.Number - 1
+		}
+	}
+	return t.Next - 1
+}
+
 // ranged takes over what a cleaned log does not show version by version (R22 b).
 func (f *fold) ranged(r *Range) {
 	t := f.present(r.Table)
-	if t == nil || r.From != t.Recorded+1 || r.To < r.From || r.Marker < t.Marker || !f.covered(t, nil, r.Verdicts, r.Marker) {
+	if t == nil || !t.takes(r) || !f.covered(t, nil, r.Verdicts, r.Marker) {
 		return
 	}
 	t.Pending = slices.DeleteFunc(t.Pending, func(c *Change) bool {
@@ -272,7 +289,6 @@ func (f *fold) ranged(r *Range) {
 	})
 	f.judge(t, r.Verdicts)
 	t.Recorded, t.Identity, t.Marker, t.MetaDataID = r.To, r.Identity, r.Marker, r.MetaDataID
-	t.Next = max(t.Next, r.Marker+1)
 	t.PastFloor = r.To // no facts exist for the span
 	f.moved(t, "range")
 }

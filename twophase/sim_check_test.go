@@ -389,7 +389,7 @@ func (c *checker) recorded(was marks, id TableID, r Record) {
 		if c.byTxn[id] == nil {
 			c.byTxn[id] = map[TxnID]*item{}
 		}
-		c.items[id] = append(c.items[id], &item{change: toyRules{&c.w.changes}.change(r.Facts), version: r.Version})
+		c.items[id] = append(c.items[id], &item{change: c.w.changeOf(&Part{Facts: r.Facts, FactsRef: r.FactsRef}), version: r.Version})
 	}
 	if c.healthy(t) {
 		at = c.w.placeOf(t).past[t.Recorded].state

@@ -140,9 +140,7 @@ func (w *world) stagePart(t *Table, r *replica) (Part, bool) {
 		part.Read = ReadPoint{Blind: true}
 	}
 	if w.chance(0.2) {
-		name := fmt.Sprint("facts-", ch.id)
-		w.objects[name] = ch.facts()
-		part.FactsRef = ObjectRef{Name: name, Size: uint64(len(ch.facts())), Hash: HashOf(ch.facts())}
+		part.FactsRef = w.factsObject(ch)
 	}
 	return part, true
 }

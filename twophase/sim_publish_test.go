@@ -114,7 +114,7 @@ func (r *replica) walk(a *actor, id TableID, in WalkInput) WalkEffect {
 		case ReadVersion:
 			res = AbsentVersion{}
 			if c := p.commits[e.Version]; c != nil {
-				res = p.seen(c)
+				res = w.seen(c)
 			}
 		case ListFrom:
 			res = p.listing(e.Version)

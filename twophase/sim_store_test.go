@@ -242,7 +242,7 @@ func (p *simPlace) cleanedLog(recorded Version) Cleaned {
 func metaName(id int) string { return fmt.Sprint("meta-", id) }
 
 // seen is a version as a walk reads it.
-func (p *simPlace) seen(c *simCommit) SeenVersion {
+func (w *world) seen(c *simCommit) SeenVersion {
 	s := Seen{Version: c.version, Identity: c.identity}
 	if c.ours {
 		s.Catalog, s.Incarnation, s.Marker = simCatalog, simIncarnation, c.marker
@@ -250,10 +250,20 @@ func (p *simPlace) seen(c *simCommit) SeenVersion {
 		return SeenVersion{s}
 	}
 	s.Facts, s.Engine = c.changes[0].facts(), "foreign"
+	if c.changes[0].id%4 == 0 {
+		s.FactsRef = w.factsObject(c.changes[0])
+	}
 	if c.changes[0].setsMeta > 0 {
 		s.MetaDataID = metaName(c.changes[0].setsMeta)
 	}
 	return SeenVersion{s}
+}
+
+// factsObject stores facts as an object of their own (R8).
+func (w *world) factsObject(c *toyChange) ObjectRef {
+	name := fmt.Sprint("facts-", c.id)
+	w.objects[name] = c.facts()
+	return ObjectRef{Name: name, Size: uint64(len(c.facts())), Hash: HashOf(c.facts())}
 }
 
 // payloadKey names staged bytes (R20).

@@ -250,7 +250,7 @@ func (s *script) step(args []string) string {
 	case ReadVersion:
 		res, said = AbsentVersion{}, "absent"
 		if c := p.commits[e.Version]; c != nil {
-			res, said = p.seen(c), s.commit1(c)
+			res, said = s.w.seen(c), s.commit1(c)
 		}
 	case ListFrom:
 		l := p.listing(e.Version)

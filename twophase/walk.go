@@ -255,6 +255,8 @@ func (w *Walk) cleaned(c Cleaned) {
 		w.effect = w.replaced("the checkpoint is of metaData.id " + c.MetaDataID)
 	case c.Marker < w.in.Marker:
 		w.effect = w.replaced(fmt.Sprintf("the checkpoint has marker %d, recorded was %d", c.Marker, w.in.Marker))
+	case c.Marker > w.in.Deliverable: // nobody can have put that: another history (R7), or a fold that lags
+		w.effect = WalkUnfit{Reason: fmt.Sprintf("the checkpoint has marker %d, at most %d is decided and in a round", c.Marker, w.in.Deliverable)}
 	case slices.Contains(c.Commits, n):
 		w.seen, w.above = w.issued, highest
 		w.effect = ReadVersion{n}

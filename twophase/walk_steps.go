@@ -11,6 +11,8 @@ type WalkInput struct {
 	Recorded    Version
 	Identity    Hash
 	Marker      ChangeNumber
+	// Deliverable is the highest change number that a version can hold.
+	Deliverable ChangeNumber
 	// Changes of the open round on the table, in order; empty for a look-up.
 	Changes          []*Change
 	Caps             Caps
@@ -31,7 +33,7 @@ type WalkInput struct {
 func (s *State) WalkInput(id TableID, ended time.Duration) WalkInput {
 	t := s.tables[id]
 	in := WalkInput{Catalog: s.catalog, Incarnation: s.incarnation, Table: id, MetaDataID: t.MetaDataID,
-		Recorded: t.Recorded, Identity: t.Identity, Marker: t.Marker, OneTxnPerVersion: t.OneTxnPerVersion, Ended: ended, weak: s.weak}
+		Recorded: t.Recorded, Identity: t.Identity, Marker: t.Marker, Deliverable: t.deliverable(), OneTxnPerVersion: t.OneTxnPerVersion, Ended: ended, weak: s.weak}
 	if s.weak.has(weakSettledMarker) {
 		in.Marker = t.settled()
 	}
