@@ -23,8 +23,9 @@ type sweeper struct {
 
 func newSweeper(c *Catalog) *sweeper { return &sweeper{c: c} }
 
-// begin leaves what was published before this process to the listing.
-func (w *sweeper) begin() { w.shown = w.c.Shown() }
+// begin leaves what ended before this process to the listing: most of it is gone
+// already, and nothing here knows where it lay.
+func (w *sweeper) begin() { w.shown, w.due = w.c.Shown(), nil }
 
 // aborted notes the pieces of transactions that ended without effect, and pieces
 // that a committed one left out. The ledger's lock is held.
