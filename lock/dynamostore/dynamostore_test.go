@@ -159,6 +159,6 @@ func TestProcessesRace(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		rivals.Race(t, store, string(where), rivals.Config{Processes: 4, Writers: 4, Keys: 50, Increments: 5})
+		rivals.Race(t, store, string(where), rivals.Config{Processes: 4, Writers: 4, Keys: 25, Increments: 3})
 	})
 }

@@ -21,14 +21,12 @@ import (
 // ErrClosed: the store was closed. Nothing was carried out.
 var ErrClosed = errors.New("store is closed")
 
-const (
-	// maxItem is DynamoDB's limit on an item, names of attributes included, and
-	// MaxValue the size of the largest value: what is left with the longest keys.
-	maxItem  = 400 << 10
-	MaxValue = maxItem - 4<<10
-	// maxKey is DynamoDB's limit on a sort key.
-	maxKey = 1024
-)
+// MaxValue is the size of the largest value: DynamoDB's limit on an item, 400 KB, less
+// its names and the longest keys.
+const MaxValue = 400<<10 - 4<<10
+
+// maxKey is DynamoDB's limit on a sort key.
+const maxKey = 1024
 
 // Store is a table.
 type Store struct {

@@ -28,11 +28,21 @@ type answering struct {
 	err     error
 	version string
 	writes  atomic.Int32
+	failing atomic.Pointer[failing]
+}
+
+// failing is an error of the next few reads.
+type failing struct {
+	err   error
+	times int32
 }
 
 var header = &pb.ResponseHeader{ClusterId: 1, Revision: 1}
 
 func (a *answering) Range(context.Context, *pb.RangeRequest) (*pb.RangeResponse, error) {
+	if f := a.failing.Load(); f != nil && atomic.AddInt32(&f.times, -1) >= 0 {
+		return nil, f.err
+	}
 	return &pb.RangeResponse{Header: header}, nil
 }
 
@@ -224,5 +234,27 @@ func TestPausedLeader(t *testing.T) {
 	t.Logf("written after %v", time.Since(began).Round(time.Millisecond))
 	if item, err := s.Get(t.Context(), "k"); err != nil || string(item.Value) != "after" {
 		t.Errorf("%s, %v", item.Value, err)
+	}
+}
+
+// Reads go on through an election, and through a member that answers in a way of its own.
+func TestReadsAreRepeated(t *testing.T) {
+	t.Parallel()
+	for _, err := range []error{
+		rpctypes.ErrGRPCLeaderChanged, rpctypes.ErrGRPCNoLeader, rpctypes.ErrGRPCTimeout,
+		status.Error(codes.Unavailable, ""), status.Error(codes.DeadlineExceeded, "stream terminated"), status.Error(codes.Canceled, "by a proxy"),
+	} {
+		a := &answering{}
+		s := open(t, a.serve(t))
+		a.failing.Store(&failing{err: err, times: 2})
+		if _, got := s.Get(t.Context(), "k"); !errors.Is(got, lock.ErrNotFound) {
+			t.Errorf("after %v: %v", err, got)
+		}
+	}
+	a := &answering{}
+	s := open(t, a.serve(t))
+	a.failing.Store(&failing{err: rpctypes.ErrGRPCPermissionDenied, times: 1})
+	if _, err := s.Get(t.Context(), "k"); !errors.Is(err, rpctypes.ErrPermissionDenied) {
+		t.Errorf("got %v", err)
 	}
 }

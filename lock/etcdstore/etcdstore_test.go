@@ -5,6 +5,7 @@ package etcdstore_test
 import (
 	"context"
 	"crypto/rand"
+	"flag"
 	"slices"
 	"strings"
 	"testing"
@@ -110,6 +111,8 @@ func TestConformanceOfThreeMembers(t *testing.T) {
 	locktest.Run(t, conformance(servers.StartEtcd(t, servers.EtcdConfig{Members: 3}), t))
 }
 
+var rounds = flag.Int("rounds", 1, "how often to run the cases during which leaders are killed")
+
 // The leader is killed again and again while clients write. Nothing that was
 // acknowledged is lost, and nothing that was refused stands.
 func TestLeaderIsKilled(t *testing.T) {
@@ -118,7 +121,7 @@ func TestLeaderIsKilled(t *testing.T) {
 	over, kills := make(chan struct{}), make(chan int)
 	go func() { kills <- killLeaders(t, e, over) }()
 	c := conformance(e, t)
-	for range 2 {
+	for range *rounds {
 		for _, kase := range locktest.Cases() {
 			if kase.Name == "HistoriesAreLinearizable" || kase.Name == "CountersLoseNothing" {
 				kase.Run(t, c)

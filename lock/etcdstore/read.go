@@ -62,7 +62,7 @@ func (s *Store) read(ctx context.Context, key string, opts ...clientv3.OpOption)
 	err := s.request(ctx, func(ctx context.Context) (err error) {
 		for wait := 25 * time.Millisecond; ; wait = min(2*wait, 400*time.Millisecond) {
 			resp, err = s.readOnce(ctx, key, opts...)
-			if !passing(err) && (!errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil) {
+			if !passing(err) {
 				return err
 			}
 			select {
@@ -84,13 +84,15 @@ func (s *Store) readOnce(ctx context.Context, key string, opts ...clientv3.OpOpt
 	return s.client.Get(ctx, key, opts...)
 }
 
-// passing errors of a read are over when a leader is found or a connection made.
+// passing errors of a read are over when a leader is found or a connection made, or
+// another member asked.
 func passing(err error) bool {
+	code := status.Code(err)
 	var known rpctypes.EtcdError
 	if errors.As(err, &known) {
-		return known.Code() == codes.Unavailable
+		code = known.Code()
 	}
-	return status.Code(err) == codes.Unavailable
+	return code == codes.Unavailable || code == codes.DeadlineExceeded || code == codes.Canceled || errors.Is(err, context.DeadlineExceeded)
 }
 
 // Scan reads keys with the prefix that come after a key, in byte order.
