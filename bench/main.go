@@ -9,6 +9,10 @@
 // The figures go to standard output, with -json FILE also to a file. What does not
 // hold water ends the run: a version that is lost, torn or doubled is reported
 // instead of a figure.
+//
+// The server is cmd/txcoord, built at the start of the run. Its requests to stores
+// cannot be seen; they are counted apart, in a server of the same parts. With
+// -profile DIR that one takes the times too, and leaves profiles of its processor.
 package main
 
 import (
@@ -18,18 +22,22 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/txcoord/txcoord/bench/contend"
 	"github.com/txcoord/txcoord/bench/measure"
 	"github.com/txcoord/txcoord/bench/scenario"
+	"github.com/txcoord/txcoord/bench/self"
 	"github.com/txcoord/txcoord/lock"
 	"github.com/txcoord/txcoord/lock/boltstore"
+	txcoordv1 "github.com/txcoord/txcoord/proto/txcoord/v1"
 	"github.com/txcoord/txcoord/tables/objstore"
 	"github.com/txcoord/txcoord/tables/objstore/fileobj"
 )
@@ -37,6 +45,11 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
+	if len(os.Args) > 1 && os.Args[1] == self.Command {
+		stop()
+		serve()
+		return
+	}
 	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil {
 		stop()
 		if !errors.Is(err, flag.ErrHelp) {
@@ -46,10 +59,22 @@ func main() {
 	}
 }
 
+// serve is the benchmark's own server. What ends the benchmark from the terminal
+// does not end it: the benchmark does.
+func serve() {
+	signal.Ignore(os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	if err := self.Serve(ctx, os.Args[2:]); err != nil {
+		fmt.Fprintln(os.Stderr, "serve:", err)
+		os.Exit(1)
+	}
+}
+
 // options are the flags.
 type options struct {
 	run, contenders []string
-	json            string
+	json, profile   string
 	strict          bool
 	config          scenario.Config
 }
@@ -59,16 +84,17 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	f.SetOutput(stderr)
 	var o options
 	runs := f.String("run", "B1,B2,B6", "which benchmarks")
-	contenders := f.String("contenders", "seq,occ", "who takes part")
+	contenders := f.String("contenders", "seq,occ,txcoord,txcoord-open", "who takes part")
 	tables := f.String("tables", "1,10,50", "B1: tables per transaction")
 	writers := f.String("writers", "1,8,64", "B2: writers on one table")
 	f.IntVar(&o.config.Rounds, "rounds", 5, "how often the contenders take turns; B6: kills")
-	f.IntVar(&o.config.Transactions, "transactions", 60, "B1: transactions per contender and round")
-	f.DurationVar(&o.config.Duration, "duration", 20*time.Second, "B2: per contender and number of writers, over all rounds")
+	f.IntVar(&o.config.Transactions, "transactions", 40, "B1: transactions per contender and round")
+	f.DurationVar(&o.config.Duration, "duration", 6*time.Second, "B2: per contender and number of writers, over all rounds")
 	f.IntVar(&o.config.InFlight, "inflight", 1000, "B6: transactions in flight")
 	f.DurationVar(&o.config.Warm, "warm", 2*time.Second, "B6: how long clients run before each kill")
 	f.StringVar(&o.config.Dir, "dir", "", "where tables and stores go; a fresh folder that is removed afterwards if empty")
 	f.StringVar(&o.json, "json", "", "also write the figures to this file")
+	f.StringVar(&o.profile, "profile", "", "folder for profiles of the servers' processor")
 	f.BoolVar(&o.strict, "strict", false, "fail if a goal is missed")
 	if err := f.Parse(args); err != nil {
 		return o, err
@@ -108,7 +134,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	}
 	o.config.Progress, o.config.Judged = stderr, "txcoord"
 	o.config.Bare = contend.Bare{Objects: openObjects, Keys: openKeys}
-	if o.config.Contenders, err = contenders(o.contenders); err != nil {
+	if o.config.Contenders, err = contenders(ctx, o); err != nil {
 		return err
 	}
 	report := measure.NewReport(time.Now())
@@ -163,17 +189,55 @@ func finish(o options, report *measure.Report) error {
 }
 
 // contenders builds those that were asked for.
-func contenders(names []string) ([]contend.Contender, error) {
-	all := []contend.Contender{contend.Seq{Objects: openObjects}, contend.OCC{Objects: openObjects}}
+func contenders(ctx context.Context, o options) ([]contend.Contender, error) {
+	all := map[string]contend.Contender{"seq": contend.Seq{Objects: openObjects}, "occ": contend.OCC{Objects: openObjects}}
+	if slices.ContainsFunc(o.contenders, func(name string) bool { return strings.HasPrefix(name, "txcoord") }) {
+		launch, err := launcher(ctx, o)
+		if err != nil {
+			return nil, err
+		}
+		for name, mode := range map[string]txcoordv1.TableMode{
+			"txcoord": txcoordv1.TableMode_TABLE_MODE_EXCLUSIVE, "txcoord-open": txcoordv1.TableMode_TABLE_MODE_OPEN,
+		} {
+			all[name] = contend.Txcoord{Label: name, Objects: openObjects, Mode: mode, Launch: launch,
+				Counting: func(dir string) (contend.Running, error) { return self.Launch(dir, "") }}
+		}
+	}
 	var chosen []contend.Contender
-	for _, name := range names {
-		i := slices.IndexFunc(all, func(c contend.Contender) bool { return c.Name() == name })
-		if i < 0 {
+	for _, name := range o.contenders {
+		c, ok := all[name]
+		if !ok {
 			return nil, fmt.Errorf("there is no contender %q", name)
 		}
-		chosen = append(chosen, all[i])
+		chosen = append(chosen, c)
 	}
 	return chosen, nil
+}
+
+// launcher builds the server, or takes our own where a profile is wanted.
+func launcher(ctx context.Context, o options) (func(dir string) (contend.Running, error), error) {
+	if o.profile != "" {
+		return func(dir string) (contend.Running, error) { return self.Launch(dir, profileOf(o, dir)) }, os.MkdirAll(o.profile, 0o755)
+	}
+	binary := filepath.Join(o.config.Dir, "txcoord")
+	build := exec.CommandContext(ctx, "go", "build", "-o", binary, "github.com/txcoord/txcoord/cmd/txcoord")
+	if out, err := build.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("build the server: %w\n%s", err, out)
+	}
+	return func(dir string) (contend.Running, error) {
+		return contend.NewProcess(binary, dir, func(address string) []string {
+			return []string{"serve", "--listen", address, "--warehouse", dir, "--log-level", "warn"}
+		})
+	}, nil
+}
+
+// profileOf names a session's profile for its folder: b1-10-txcoord.cpu.
+func profileOf(o options, dir string) string {
+	rel, err := filepath.Rel(o.config.Dir, dir)
+	if err != nil {
+		rel = filepath.Base(dir)
+	}
+	return filepath.Join(o.profile, strings.ReplaceAll(rel, string(filepath.Separator), "-")+".cpu")
 }
 
 func openObjects(dir string) (objstore.Store, error) { return fileobj.New(dir, fileobj.Config{}) }

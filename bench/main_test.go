@@ -5,11 +5,55 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/txcoord/txcoord/bench/measure"
+	"github.com/txcoord/txcoord/bench/self"
 )
+
+// TestMain lets the test binary be the server that the benchmark starts itself as.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == self.Command {
+		serve()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// The server of the benchmark's own: all benchmarks, with counts and profiles.
+func TestRunItself(t *testing.T) {
+	profiles := t.TempDir()
+	var out strings.Builder
+	err := run(t.Context(), []string{
+		"-contenders", "txcoord,txcoord-open", "-rounds", "1", "-transactions", "2", "-tables", "2", "-writers", "3",
+		"-duration", "50ms", "-inflight", "20", "-warm", "100ms", "-profile", profiles,
+	}, &out, t.Output())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"key along 2, ", "key put 2, put 3", "MISSED|met", "txcoord-open"} {
+		if !regexp.MustCompile(want).MatchString(out.String()) {
+			t.Errorf("%q is not in:\n%s", want, out.String())
+		}
+	}
+	if files, err := os.ReadDir(profiles); err != nil || len(files) < 4 {
+		t.Errorf("%d profiles, %v", len(files), err)
+	}
+}
+
+// The server that is shipped.
+func TestRunServer(t *testing.T) {
+	var out strings.Builder
+	err := run(t.Context(), []string{"-run", "B1", "-contenders", "txcoord", "-rounds", "1", "-transactions", "2", "-tables", "2"}, &out, t.Output())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(out.String(), "key along 2, key delete 2, key put 2, put 3") {
+		t.Errorf("a transaction over two tables asks for other than two appends, two versions and a manifest:\n%s", out.String())
+	}
+}
 
 func TestRunWritesTextAndJSON(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "out.json")

@@ -47,7 +47,7 @@ func (c Bare) OpenBare(ctx context.Context, dir string, tables int) (*BareSessio
 	}
 	s := &BareSession{
 		seqSession: &seqSession{baseline: b, latest: make([]int64, tables)},
-		keys:       countedKeys{Store: keys, counter: b.objects.counter},
+		keys:       countedKeys{keys, b.objects.Counter},
 		revisions:  make([]lock.Revision, ringSlots),
 	}
 	return s, s.fillRing(ctx)

@@ -29,10 +29,10 @@ func openBaseline(ctx context.Context, open OpenObjects, dir string, tables int)
 	if err := createTables(ctx, s, tables); err != nil {
 		return nil, err
 	}
-	return &baseline{objects: countedObjects{Store: s, counter: &counter{}}, dir: dir, tables: tables}, nil
+	return &baseline{objects: countedObjects{s, &Counter{}}, dir: dir, tables: tables}, nil
 }
 
-func (b *baseline) Requests() Requests           { return b.objects.requests() }
+func (b *baseline) Requests() Requests           { return b.objects.Requests() }
 func (b *baseline) Settle(context.Context) error { return nil }
 func (b *baseline) Books() checker.Run           { return b.run(b.dir, b.tables) }
 func (b *baseline) Close() error                 { return nil }

@@ -59,6 +59,13 @@ type Server interface {
 	Serving(ctx context.Context) error
 }
 
+// Counted is a contender whose sessions do not tell their requests, and that can
+// stand in for itself with one whose sessions do.
+type Counted interface {
+	Contender
+	Counted() Contender
+}
+
 // Crashable is a contender that has a server process.
 type Crashable interface {
 	Contender

@@ -10,32 +10,37 @@ import (
 	"github.com/txcoord/txcoord/tables/objstore"
 )
 
-// counter counts requests.
-type counter struct {
+// Counter counts requests to stores. The zero value is ready.
+type Counter struct {
 	mu     sync.Mutex
 	counts Requests
 }
 
-func (c *counter) count(kind string) {
+func (c *Counter) count(kind string) { c.add(kind, 1) }
+
+func (c *Counter) add(kind string, n int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.counts == nil {
 		c.counts = Requests{}
 	}
-	c.counts[kind]++
+	c.counts[kind] += n
 }
 
-func (c *counter) requests() Requests {
+// Requests are those up to now.
+func (c *Counter) Requests() Requests {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return Requests{}.Plus(c.counts)
 }
 
-// countedObjects counts the requests to an object store. Puts that were refused
+// CountObjects counts the requests to an object store. Puts that were refused
 // count apart: they were made and paid for.
+func CountObjects(s objstore.Store, c *Counter) objstore.Store { return countedObjects{s, c} }
+
 type countedObjects struct {
 	objstore.Store
-	*counter
+	*Counter
 }
 
 func (s countedObjects) Get(ctx context.Context, key string, r objstore.Range) ([]byte, objstore.Info, error) {
@@ -73,10 +78,31 @@ func (s countedObjects) Delete(ctx context.Context, key string) error {
 	return s.Store.Delete(ctx, key)
 }
 
-// countedKeys counts the requests to a key-value store.
+// CountKeys counts the requests to a key-value store. What goes along with a
+// conditional put is one request with it, and its keys count as "key along".
+func CountKeys(s lock.Store, c *Counter) lock.Store {
+	if b, ok := s.(lock.Batcher); ok {
+		return countedBatches{countedKeys{s, c}, b}
+	}
+	return countedKeys{s, c}
+}
+
+type countedBatches struct {
+	countedKeys
+	batches lock.Batcher
+}
+
+func (s countedBatches) PutBatch(
+	ctx context.Context, key string, value []byte, c lock.Condition, with []lock.Write,
+) (lock.Revision, error) {
+	s.count("key put")
+	s.add("key along", int64(len(with)))
+	return s.batches.PutBatch(ctx, key, value, c, with)
+}
+
 type countedKeys struct {
 	lock.Store
-	*counter
+	*Counter
 }
 
 func (s countedKeys) Put(ctx context.Context, key string, value []byte, c lock.Condition) (lock.Revision, error) {

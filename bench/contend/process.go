@@ -30,16 +30,16 @@ type ending struct {
 // NewProcess prepares a server. args gets the address to listen on, which stays
 // the same over restarts. What the server writes goes to server.log in the folder.
 func NewProcess(binary, dir string, args func(address string) []string) (*Process, error) {
-	address, err := freeAddress()
+	address, err := FreeAddress()
 	if err != nil {
 		return nil, fmt.Errorf("find a port: %w", err)
 	}
 	return &Process{binary: binary, args: args(address), address: address, log: filepath.Join(dir, "server.log")}, nil
 }
 
-// freeAddress finds a loopback port that nobody listens on. Another process may
+// FreeAddress finds a loopback port that nobody listens on. Another process may
 // take it before we do; then the server says so.
-func freeAddress() (string, error) {
+func FreeAddress() (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", err

@@ -26,6 +26,8 @@ type Txcoord struct {
 	Launch func(dir string) (Running, error)
 	// Mode is the mode in which the tables are registered.
 	Mode txcoordv1.TableMode
+	// Counting, if set, is Launch for a server whose requests can be seen.
+	Counting func(dir string) (Running, error)
 }
 
 // Running is a server that can be started, ended and killed.
@@ -39,6 +41,14 @@ type Running interface {
 	// Kill ends it as a crash would, Stop properly; both return when it is gone.
 	Kill() error
 	Stop() error
+}
+
+// Counted is the contender with a server whose requests can be seen.
+func (c Txcoord) Counted() Contender {
+	if c.Counting != nil {
+		c.Launch = c.Counting
+	}
+	return c
 }
 
 // Name is the label.
@@ -73,6 +83,7 @@ type txcoordSession struct {
 	Running
 	books
 	client    *client.Client
+	probe     *client.Client
 	dir       string
 	tables    int
 	catalogID string
@@ -81,7 +92,7 @@ type txcoordSession struct {
 // reconnect is quick, so that what is measured after a kill is the server's way
 // back and not the client's patience.
 var reconnect = grpc.WithConnectParams(grpc.ConnectParams{
-	Backoff:           backoff.Config{BaseDelay: 10 * time.Millisecond, Multiplier: 1.2, Jitter: 0.1, MaxDelay: 50 * time.Millisecond},
+	Backoff:           backoff.Config{BaseDelay: 5 * time.Millisecond, Multiplier: 1.2, Jitter: 0.1, MaxDelay: 20 * time.Millisecond},
 	MinConnectTimeout: time.Second,
 })
 
@@ -91,8 +102,11 @@ func (s *txcoordSession) begin(ctx context.Context, mode txcoordv1.TableMode) er
 	if err != nil {
 		return fmt.Errorf("start server: %w", err)
 	}
-	s.client, err = client.Dial(s.Target(), client.Options{DialOptions: []grpc.DialOption{reconnect}})
-	if err != nil {
+	dial := []grpc.DialOption{reconnect}
+	if s.client, err = client.Dial(s.Target(), client.Options{DialOptions: dial}); err != nil {
+		return err
+	}
+	if s.probe, err = client.Dial(s.Target(), client.Options{DialOptions: dial, RetryFor: -1}); err != nil {
 		return err
 	}
 	if err := s.Serving(ctx); err != nil {
@@ -109,14 +123,21 @@ func (s *txcoordSession) begin(ctx context.Context, mode txcoordv1.TableMode) er
 	return nil
 }
 
-// Serving returns when the server answers what its catalog's state is.
+// Serving returns when the server answers what its catalog's state is. It asks
+// without the pauses that the client makes for other callers.
 func (s *txcoordSession) Serving(ctx context.Context) error {
-	status, err := s.client.Status.GetStatus(ctx, &txcoordv1.GetStatusRequest{})
-	if err != nil {
-		return fmt.Errorf("wait for the server: %w", err)
+	for {
+		status, err := s.probe.Status.GetStatus(ctx, &txcoordv1.GetStatusRequest{})
+		if err == nil {
+			s.catalogID = status.GetCatalogId()
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("wait for the server: %w", errors.Join(err, ctx.Err()))
+		case <-time.After(2 * time.Millisecond):
+		}
 	}
-	s.catalogID = status.GetCatalogId()
-	return nil
 }
 
 func (w Work) key() string { return fmt.Sprintf("w%d-%d", w.Writer, w.Number) }
@@ -205,8 +226,10 @@ func (s *txcoordSession) Books() checker.Run {
 // Close ends the client and the server.
 func (s *txcoordSession) Close() error {
 	var err error
-	if s.client != nil {
-		err = s.client.Close()
+	for _, c := range []*client.Client{s.client, s.probe} {
+		if c != nil {
+			err = errors.Join(err, c.Close())
+		}
 	}
 	return errors.Join(err, s.Stop())
 }

@@ -53,7 +53,9 @@ func b1(ctx context.Context, c Config, tables int, r *measure.Result) (err error
 		if _, err := e.check(ctx, nil); err != nil {
 			return err
 		}
-		b1Row(c, tables, e, entries[0], r)
+		if err := b1Row(ctx, c, tables, e, entries[0], r); err != nil {
+			return err
+		}
 	}
 	b1Halves(tables, entries[0], r)
 	return nil
@@ -91,16 +93,24 @@ func b1Block(ctx context.Context, e *entry, tables, transactions int) (measure.S
 	return samples, nil
 }
 
-func b1Row(c Config, tables int, e, bare *entry, r *measure.Result) {
+func b1Row(ctx context.Context, c Config, tables int, e, bare *entry, r *measure.Result) error {
 	all := e.rounds.All()
+	requests, err := e.requests(ctx, c, fmt.Sprintf("b1-%d", tables), tables, len(all), func(e *entry) (int, error) {
+		s, err := b1Block(ctx, e, tables, 2*b1Turn)
+		return len(s), err
+	})
+	if err != nil {
+		return fmt.Errorf("count requests of %s: %w", e.name, err)
+	}
 	low, high := e.rounds.Spread()
 	ratio := float64(all.Median()) / float64(max(bare.rounds.All().Median(), 1))
 	least, most := measure.Range(ratios(e.rounds, bare.rounds))
 	r.Add(tables, e.name, len(all), all.Median(), all.Quantile(0.99), spread(low, high), ratio,
-		fmt.Sprintf("%.2f-%.2f", least, most), perTransaction(e.session.Requests().Minus(e.before), len(all)))
+		fmt.Sprintf("%.2f-%.2f", least, most), requests)
 	if e.name == c.Judged {
 		r.AtMost(fmt.Sprintf("%s, %d tables, median, x bare", e.name, tables), ratio, B1Limit)
 	}
+	return nil
 }
 
 // ratios compares the medians of each round.

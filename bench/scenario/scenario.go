@@ -63,7 +63,10 @@ func (c Config) progress(format string, args ...any) {
 
 // entry is a contender in a run, with its session and what was seen of it.
 type entry struct {
-	name    string
+	name string
+	// counts is a session of the same contender whose requests can be seen, where
+	// those of session cannot; else nil.
+	counts  contend.Contender
 	session contend.Session
 	rounds  measure.Rounds
 	before  contend.Requests
@@ -80,7 +83,44 @@ func (c Config) open(ctx context.Context, what string, k contend.Contender, tabl
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", k.Name(), err)
 	}
-	return &entry{name: k.Name(), session: s, before: s.Requests(), numbers: map[int]int{}}, nil
+	e := &entry{name: k.Name(), session: s, before: s.Requests(), numbers: map[int]int{}}
+	if c, ok := k.(contend.Counted); ok && e.before == nil {
+		e.counts = c.Counted()
+	}
+	return e, nil
+}
+
+// requests are what transactions asked of the stores, on average. If the session
+// does not tell, some are made for this alone in another one, after the times were
+// taken: first some that do not count, then some that do.
+func (e *entry) requests(ctx context.Context, c Config, what string, tables, transactions int, drive func(*entry) (int, error)) (text string, err error) {
+	if e.counts == nil {
+		return perTransaction(e.session.Requests().Minus(e.before), transactions), nil
+	}
+	twin, err := c.open(ctx, what+"-counted", e.counts, tables)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, twin.session.Close()) }()
+	if _, err := twin.driveToRest(ctx, drive); err != nil {
+		return "", err
+	}
+	twin.before = twin.session.Requests()
+	n, err := twin.driveToRest(ctx, drive)
+	return perTransaction(twin.session.Requests().Minus(twin.before), n), err
+}
+
+// tidied is how long a server needs, after the last answer, until it has removed
+// what was staged: it does so every second.
+const tidied = 1100 * time.Millisecond
+
+func (e *entry) driveToRest(ctx context.Context, drive func(*entry) (int, error)) (int, error) {
+	n, err := drive(e)
+	if err == nil {
+		err = e.session.Settle(ctx)
+	}
+	time.Sleep(tidied)
+	return n, err
 }
 
 // openAll opens the contenders' sessions. On an error those already open are closed.

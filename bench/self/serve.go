@@ -1,0 +1,136 @@
+// Package self is the benchmarks' own server: the parts that `txcoord serve` is
+// made of, with stores that count their requests and a profile of its processor.
+// The benchmark's binary starts itself again as this server where requests are to
+// be seen; times are taken with the real one.
+package self
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime/pprof"
+	"strings"
+	"time"
+
+	"github.com/txcoord/txcoord/bench/contend"
+	"github.com/txcoord/txcoord/coordinator"
+	"github.com/txcoord/txcoord/coordinator/rpc"
+	"github.com/txcoord/txcoord/lock/boltstore"
+	"github.com/txcoord/txcoord/tables/checkpoint"
+	"github.com/txcoord/txcoord/tables/objstore"
+	"github.com/txcoord/txcoord/tables/objstore/fileobj"
+)
+
+// Command is the first argument that makes the benchmark's binary this server.
+const Command = "serve-itself"
+
+// options are the flags after it.
+type options struct{ listen, counts, dir, profile string }
+
+func parse(args []string) (options, error) {
+	var o options
+	f := flag.NewFlagSet(Command, flag.ContinueOnError)
+	f.StringVar(&o.listen, "listen", "", "address for gRPC")
+	f.StringVar(&o.counts, "counts", "", "address that answers the counts of requests in JSON")
+	f.StringVar(&o.dir, "dir", "", "the warehouse, which holds the store as well")
+	f.StringVar(&o.profile, "profile", "", "file for a profile of the processor")
+	return o, f.Parse(args)
+}
+
+// Serve serves until ctx ends.
+func Serve(ctx context.Context, args []string) (err error) {
+	o, err := parse(args)
+	if err != nil {
+		return err
+	}
+	if o.profile != "" {
+		f, err := os.Create(o.profile)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		if err := pprof.StartCPUProfile(f); err != nil {
+			return err
+		}
+		defer pprof.StopCPUProfile()
+	}
+	store, err := boltstore.Open(filepath.Join(o.dir, "store.db"), boltstore.Config{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	files, err := fileobj.New(o.dir, fileobj.Config{})
+	if err != nil {
+		return err
+	}
+	counter := &contend.Counter{}
+	catalog, err := coordinator.Open(ctx, coordinator.Config{
+		Warehouse: o.dir, Store: contend.CountKeys(store, counter), Objects: folder{o.dir, contend.CountObjects(files, counter)},
+		ReadCheckpoint: checkpoint.Read, Version: "bench", Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, catalog.Close(context.WithoutCancel(ctx))) }()
+	return listen(ctx, o, catalog, counter)
+}
+
+// listen answers until ctx ends, and then finishes the calls in flight.
+func listen(ctx context.Context, o options, catalog *coordinator.Catalog, counter *contend.Counter) error {
+	server, err := rpc.NewServer(rpc.Config{Catalogs: map[string]rpc.Catalog{catalog.Name(): catalog}, Version: "bench"})
+	if err != nil {
+		return err
+	}
+	l, err := net.Listen("tcp", o.listen)
+	if err != nil {
+		return err
+	}
+	counts := &http.Server{Addr: o.counts, ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(
+		func(w http.ResponseWriter, _ *http.Request) { _ = json.NewEncoder(w).Encode(counter.Requests()) })}
+	ended := make(chan error, 2)
+	go func() { ended <- server.Serve(l) }()
+	go func() { ended <- closed(counts.ListenAndServe()) }()
+	select {
+	case <-ctx.Done():
+	case err = <-ended:
+		ended <- err
+	}
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	server.Stop(grace)
+	return errors.Join(counts.Shutdown(grace), <-ended, <-ended)
+}
+
+func closed(err error) error {
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
+}
+
+// folder serves everything below one local folder.
+type folder struct {
+	root  string
+	store objstore.Store
+}
+
+// Open implements coordinator.Objects.
+func (f folder) Open(uri string) (objstore.Store, string, error) {
+	u, err := url.Parse(uri)
+	if err != nil {
+		return nil, "", err
+	}
+	key, below := strings.CutPrefix(u.Path+"/", f.root+"/")
+	if u.Scheme != "file" || !below {
+		return nil, "", fmt.Errorf("%s is not below %s", uri, f.root)
+	}
+	return f.store, strings.Trim(key, "/"), nil
+}
