@@ -31,6 +31,7 @@ type process struct {
 	mu      sync.Mutex
 	address string
 	running *run
+	started time.Time
 }
 
 // run is one life of a process; ended is closed when it is over.
@@ -58,7 +59,7 @@ func (p *process) start(k *kill) bool {
 		p.t.Fatalf("start server: %v", err)
 	}
 	p.mu.Lock()
-	p.running = r
+	p.running, p.started = r, time.Now()
 	p.mu.Unlock()
 	select {
 	case address, ok := <-lines:
