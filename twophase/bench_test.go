@@ -16,6 +16,7 @@ func (noRules) Impossible(_, _ twophase.Facts) *twophase.Conflict { return nil }
 func (noRules) ImpossibleAt(decided []twophase.Facts, _ twophase.Base) []*twophase.Conflict {
 	return make([]*twophase.Conflict, len(decided))
 }
+
 func (noRules) Without(decided []twophase.Facts, _ []bool) []*twophase.Conflict {
 	return make([]*twophase.Conflict, len(decided))
 }

@@ -73,8 +73,10 @@ func tableToPB(t *Table) *recordpb.Table {
 		Pending: mapTo(t.Pending, changeToPB), Diverged: mapTo(t.Diverged, changeToPB),
 	}
 	for _, p := range t.Past {
-		m.History = append(m.History, &recordpb.History{Version: int64(p.Version), Change: int64(p.Change), Txn: txnToPB(p.Txn),
-			Facts: p.Facts, FactsRef: refToPB(p.FactsRef)})
+		m.History = append(m.History, &recordpb.History{
+			Version: int64(p.Version), Change: int64(p.Change), Txn: txnToPB(p.Txn),
+			Facts: p.Facts, FactsRef: refToPB(p.FactsRef),
+		})
 	}
 	if f := t.Frozen; f != nil {
 		m.Frozen = &recordpb.Frozen{Round: roundIDToPB(f.Round), Table: string(f.Origin), Cause: uint32(f.Cause), Txn: txnToPB(f.Txn), Detail: f.Detail}
@@ -171,8 +173,10 @@ func (s *State) loadOutcomes(seg *recordpb.Segment) {
 		}
 		o.Commit = committedFromPB(m.GetCommit())
 		o.Parts = mapTo(m.GetParts(), func(p *recordpb.PartOutcome) PartOutcome {
-			return PartOutcome{Change: ChangeNumber(p.GetChange()), Status: Status(p.GetStatus()), Version: Version(p.GetVersion()),
-				Place: p.GetPlace(), Conflict: conflictFromPB(p.GetConflict())}
+			return PartOutcome{
+				Change: ChangeNumber(p.GetChange()), Status: Status(p.GetStatus()), Version: Version(p.GetVersion()),
+				Place: p.GetPlace(), Conflict: conflictFromPB(p.GetConflict()),
+			}
 		})
 		s.decide(o.Commit.Txn, o)
 	}
@@ -198,8 +202,10 @@ func (s *State) loadTables(in []*recordpb.Table) error {
 		}
 		byChange := map[ChangeNumber]*Past{}
 		for _, h := range m.GetHistory() {
-			p := &Past{Version: Version(h.GetVersion()), Change: ChangeNumber(h.GetChange()), Txn: txnFromPB(h.GetTxn()),
-				Facts: h.GetFacts(), FactsRef: refFromPB(h.GetFactsRef())}
+			p := &Past{
+				Version: Version(h.GetVersion()), Change: ChangeNumber(h.GetChange()), Txn: txnFromPB(h.GetTxn()),
+				Facts: h.GetFacts(), FactsRef: refFromPB(h.GetFactsRef()),
+			}
 			t.Past = append(t.Past, p)
 			t.pastBytes += p.cost()
 			byChange[p.Change] = p
@@ -212,8 +218,10 @@ func (s *State) loadTables(in []*recordpb.Table) error {
 			return err
 		}
 		if f := m.GetFrozen(); f != nil {
-			t.Frozen = &Freeze{Cause: Cause(f.GetCause()), Origin: TableID(f.GetTable()), Round: roundIDFromPB(f.GetRound()),
-				Txn: txnFromPB(f.GetTxn()), Detail: f.GetDetail(), Resolved: m.GetResolved()}
+			t.Frozen = &Freeze{
+				Cause: Cause(f.GetCause()), Origin: TableID(f.GetTable()), Round: roundIDFromPB(f.GetRound()),
+				Txn: txnFromPB(f.GetTxn()), Detail: f.GetDetail(), Resolved: m.GetResolved(),
+			}
 		}
 		s.tables[t.Table] = t
 		if !t.Released {

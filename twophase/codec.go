@@ -118,14 +118,17 @@ func recordToPB(r Record) *recordpb.Record {
 	case *Barrier:
 		return &recordpb.Record{Record: &recordpb.Record_Barrier{Barrier: &recordpb.Barrier{
 			Table: string(r.Table), Version: int64(r.Version), Identity: hashToPB(r.Identity),
-			Found: mapTo(r.Found, foundToPB), NotApplied: mapTo(r.NotApplied, txnToPB), Verdicts: mapTo(r.Verdicts, verdictToPB)}}}
+			Found: mapTo(r.Found, foundToPB), NotApplied: mapTo(r.NotApplied, txnToPB), Verdicts: mapTo(r.Verdicts, verdictToPB),
+		}}}
 	case *Range:
 		return &recordpb.Record{Record: &recordpb.Record_Range{Range: &recordpb.Range{
 			Table: string(r.Table), From: int64(r.From), To: int64(r.To), Identity: hashToPB(r.Identity),
-			Marker: int64(r.Marker), MetadataId: r.MetaDataID, Verdicts: mapTo(r.Verdicts, verdictToPB)}}}
+			Marker: int64(r.Marker), MetadataId: r.MetaDataID, Verdicts: mapTo(r.Verdicts, verdictToPB),
+		}}}
 	case *Replaced:
 		return &recordpb.Record{Record: &recordpb.Record_Replaced{Replaced: &recordpb.Replaced{
-			Table: string(r.Table), Recorded: int64(r.Recorded), Detail: r.Detail}}}
+			Table: string(r.Table), Recorded: int64(r.Recorded), Detail: r.Detail,
+		}}}
 	case *Registered:
 		return &recordpb.Record{Record: &recordpb.Record_Register{Register: registeredToPB(r)}}
 	case *Created:
@@ -164,13 +167,17 @@ func recordFromPB(m *recordpb.Record) (Record, error) {
 		return foreignFromPB(r.Foreign), nil
 	case *recordpb.Record_Barrier:
 		b := r.Barrier
-		return &Barrier{Table: TableID(b.GetTable()), Version: Version(b.GetVersion()), Identity: hashFromPB(b.GetIdentity()),
+		return &Barrier{
+			Table: TableID(b.GetTable()), Version: Version(b.GetVersion()), Identity: hashFromPB(b.GetIdentity()),
 			Found: mapTo(b.GetFound(), foundFromPB), NotApplied: mapTo(b.GetNotApplied(), txnFromPB),
-			Verdicts: mapTo(b.GetVerdicts(), verdictFromPB)}, nil
+			Verdicts: mapTo(b.GetVerdicts(), verdictFromPB),
+		}, nil
 	case *recordpb.Record_Range:
 		g := r.Range
-		return &Range{Table: TableID(g.GetTable()), From: Version(g.GetFrom()), To: Version(g.GetTo()), Identity: hashFromPB(g.GetIdentity()),
-			Marker: ChangeNumber(g.GetMarker()), MetaDataID: g.GetMetadataId(), Verdicts: mapTo(g.GetVerdicts(), verdictFromPB)}, nil
+		return &Range{
+			Table: TableID(g.GetTable()), From: Version(g.GetFrom()), To: Version(g.GetTo()), Identity: hashFromPB(g.GetIdentity()),
+			Marker: ChangeNumber(g.GetMarker()), MetaDataID: g.GetMetadataId(), Verdicts: mapTo(g.GetVerdicts(), verdictFromPB),
+		}, nil
 	case *recordpb.Record_Replaced:
 		p := r.Replaced
 		return &Replaced{Table: TableID(p.GetTable()), Recorded: Version(p.GetRecorded()), Detail: p.GetDetail()}, nil

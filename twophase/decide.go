@@ -237,8 +237,10 @@ func (s *State) Entry(d Decision, clock Time, writer string) (*Entry, error) {
 		clock = max(s.time, clock)
 	}
 	return &Entry{
-		Header: Header{Catalog: s.catalog, Incarnation: s.incarnation, Position: s.next, Previous: s.previous,
-			Time: clock, Writer: writer, Checkpoint: s.checkpoint},
+		Header: Header{
+			Catalog: s.catalog, Incarnation: s.incarnation, Position: s.next, Previous: s.previous,
+			Time: clock, Writer: writer, Checkpoint: s.checkpoint,
+		},
 		Records: d.Records,
 	}, nil
 }

@@ -46,8 +46,10 @@ func (d *decision) writable(id TableID) (*Table, *Refused) {
 		return nil, &Refused{Reason: ReasonUnknownTable, Table: id}
 	}
 	if t.Frozen != nil && !d.weak.has(weakFrozenTakes) {
-		return nil, &Refused{Reason: ReasonFrozen, Table: id, Txn: t.Frozen.Txn,
-			Detail: fmt.Sprintf("%s: %s", t.Frozen.Cause, t.Frozen.Detail)}
+		return nil, &Refused{
+			Reason: ReasonFrozen, Table: id, Txn: t.Frozen.Txn,
+			Detail: fmt.Sprintf("%s: %s", t.Frozen.Cause, t.Frozen.Detail),
+		}
 	}
 	return t, nil
 }
@@ -140,8 +142,10 @@ func (d *decision) walked(req *CommitRequest, t *Table, read ReadPoint) (map[Txn
 		next++
 	}
 	if next <= read.Version {
-		return nil, &Refused{Reason: ReasonReadPointAhead, Table: t.Table,
-			Detail: fmt.Sprintf("read version %d, recorded %d", read.Version, t.Recorded)}
+		return nil, &Refused{
+			Reason: ReasonReadPointAhead, Table: t.Table,
+			Detail: fmt.Sprintf("read version %d, recorded %d", read.Version, t.Recorded),
+		}
 	}
 	return out, nil
 }
@@ -154,8 +158,10 @@ func (d *decision) older(req *CommitRequest, t *Table, read ReadPoint) ([]Facts,
 	}
 	o, ok := req.Older[t.Table]
 	if !ok || o.From > read.Version || o.To < t.PastFloor {
-		return nil, &Refused{Reason: ReasonReadPointTooOld, Table: t.Table,
-			Detail: fmt.Sprintf("read version %d, facts are kept from %d", read.Version, t.PastFloor)}
+		return nil, &Refused{
+			Reason: ReasonReadPointTooOld, Table: t.Table,
+			Detail: fmt.Sprintf("read version %d, facts are kept from %d", read.Version, t.PastFloor),
+		}
 	}
 	return o.Facts, nil
 }
@@ -174,8 +180,10 @@ func (d *decision) lose(req *CommitRequest, t *Table, why *Conflict, to *Past) *
 	if req.Name != nil {
 		req.Name(t.Table, why)
 	}
-	a := &Aborted{Txn: c.Txn, Key: c.Key, Attempt: c.Attempt, Begun: c.Begun, Rule: why.Rule,
-		Table: t.Table, Version: NoVersion, Path: why.Path, Detail: why.Detail}
+	a := &Aborted{
+		Txn: c.Txn, Key: c.Key, Attempt: c.Attempt, Begun: c.Begun, Rule: why.Rule,
+		Table: t.Table, Version: NoVersion, Path: why.Path, Detail: why.Detail,
+	}
 	if to != nil {
 		a.Version, a.Winner = to.Version, to.Txn
 	}

@@ -71,7 +71,7 @@ func (d *decision) foreign(r *Foreign) Answer {
 		}
 		return d.cascade(facts, why)
 	}
-	if t := d.judgeable(r.Table, fits); t != nil && !(d.weak.has(weakVerdictsStay) && r.Verdicts != nil) {
+	if t := d.judgeable(r.Table, fits); t != nil && (!d.weak.has(weakVerdictsStay) || r.Verdicts == nil) {
 		verdicts, bad := d.verdicts(t, foundTxns(r.Found), 0, judge)
 		if bad != nil {
 			return refuse(*bad)
@@ -159,7 +159,8 @@ func (d *decision) cascade(facts []Facts, why []*Conflict) []*Conflict {
 
 // verdicts judges the pending changes that are neither found nor at or below a marker.
 func (d *decision) verdicts(t *Table, found []TxnID, above ChangeNumber,
-	judge func([]Facts, []*Change) []*Conflict) ([]Verdict, *Refused) {
+	judge func([]Facts, []*Change) []*Conflict,
+) ([]Verdict, *Refused) {
 	var (
 		below   = txnSet(found)
 		changes []*Change

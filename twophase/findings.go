@@ -192,8 +192,10 @@ func (f *fold) barrier(r *Barrier) {
 	named := txnSet(r.NotApplied)
 	t.Pending = slices.DeleteFunc(t.Pending, func(c *Change) bool {
 		if named[c.Txn] {
-			f.mark(t, c, PartOutcome{Change: c.Number, Status: StatusNotApplied, Version: r.Version,
-				Conflict: Conflict{Rule: RuleOperator, Detail: "given up by an operator"}})
+			f.mark(t, c, PartOutcome{
+				Change: c.Number, Status: StatusNotApplied, Version: r.Version,
+				Conflict: Conflict{Rule: RuleOperator, Detail: "given up by an operator"},
+			})
 		}
 		return named[c.Txn]
 	})

@@ -141,8 +141,10 @@ func (f *fold) thawed(r *Thawed) {
 // never written again, and holds up no round any more.
 func (f *fold) abandon(t *Table) {
 	for _, c := range t.Pending {
-		f.mark(t, c, PartOutcome{Change: c.Number, Status: StatusNotApplied, Version: NoVersion,
-			Conflict: Conflict{Rule: RuleTableReplaced}})
+		f.mark(t, c, PartOutcome{
+			Change: c.Number, Status: StatusNotApplied, Version: NoVersion,
+			Conflict: Conflict{Rule: RuleTableReplaced},
+		})
 	}
 	t.Pending = nil
 	t.sweep()

@@ -45,16 +45,11 @@ const (
 	FoundUnfit
 )
 
-// Judge says what a version is, for a table with the given pending changes of
-// its open round in order (none without one), of which below have been found in
-// lower versions already (R3). A different grouping is no contradiction (A13),
-// another order is: the marker speaks for all changes below it.
-func Judge(catalog, incarnation string, changes []*Change, below []FoundVersion, v *Seen) (Finding, string) {
-	return judge(catalog, incarnation, changes[min(countTxns(below), len(changes)):], v)
-}
-
-// judge is Judge for the changes that are in no lower version.
-func judge(catalog, incarnation string, rest []*Change, v *Seen) (Finding, string) {
+// Judge says what a version is, for a table with the given pending changes of its
+// open round that are in no lower version, in order; none without a round (R3). A
+// different grouping is no contradiction (A13), another order is: the marker speaks
+// for all changes below it.
+func Judge(catalog, incarnation string, rest []*Change, v *Seen) (Finding, string) {
 	switch {
 	case v.Catalog != catalog:
 		return FoundForeign, ""

@@ -71,7 +71,6 @@ const (
 	ReasonUnknownTable      Reason = iota + 1
 	ReasonFrozen                   // a table is frozen (R12)
 	ReasonOtherDigests             // the id is committed with other digests (R8)
-	ReasonDecided                  // the id is decided: look at the fold
 	ReasonExpiredOutcome           // the token is below the floor (R6)
 	ReasonAheadOfJournal           // the token is above the head: another history, or a lagging replica (R6)
 	ReasonEarlierAttempt           // an attempt below is undecided, forgotten or committed (R6)
@@ -86,10 +85,12 @@ const (
 	ReasonNothingWritten           // a commit that names no part and no read
 )
 
-var reasonNames = [...]string{"", "unknown table", "table is frozen", "decided with other digests", "already decided",
+var reasonNames = [...]string{
+	"", "unknown table", "table is frozen", "decided with other digests",
 	"outcome expired", "token is ahead of the journal", "an earlier attempt is not aborted", "read point is ahead of the journal",
 	"read point is too old to be checked", "facts must be fetched", "table view is not loaded", "finding is stale",
-	"changes are pending", "already registered", "request is too large for an entry", "nothing to commit"}
+	"changes are pending", "already registered", "request is too large for an entry", "nothing to commit",
+}
 
 func (r Reason) String() string {
 	if int(r) < len(reasonNames) {

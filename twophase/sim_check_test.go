@@ -418,6 +418,7 @@ func (c *checker) recorded(was marks, id TableID, r Record) {
 			if why == nil {
 				at = at.after(toy)
 			}
+		case StatusPublished, StatusNotApplied:
 		}
 	}
 }

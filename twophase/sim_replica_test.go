@@ -117,7 +117,7 @@ func (w *world) emptyState() *State {
 }
 
 func (w *world) tune(s *State) {
-	s.weak, s.historyBytes, s.roundParts = w.weak, w.profile.history, w.round
+	s.weak, s.historyBytes, s.roundParts = w.weak, w.facts, w.round
 }
 
 func (w *world) loadCheckpoint(ref ObjectRef) *State {

@@ -43,6 +43,7 @@ func (r *simRing) get(n Position) AppendResult {
 		return AppendResult{Entry: r.slots[r.Slot(n)]}
 	case SlotPassed:
 		return AppendResult{Behind: true}
+	case SlotFree, SlotShort:
 	}
 	return AppendResult{}
 }

@@ -40,7 +40,7 @@ var variants = []variant{
 	{"R13", "everything decided stays possible", weakNeverDiverges, possible, "A12", nil},
 	{"R13", "what needs a lost change is kept", weakNoCascade, possible, "", func(p *profile) { p.rests = 0.4 }},
 	{"R14", "a read point ahead covers all that is pending", weakReadsAhead, noConflict, "B5", nil},
-	{"R14", "what was forgotten counts as checked", weakHistoryForgets, noConflict, "B5", func(p *profile) { p.history = 200 }},
+	{"R14", "what was forgotten counts as checked", weakHistoryForgets, noConflict, "B5", func(p *profile) { p.facts = 200 }},
 	{"R14", "a group is not checked against itself", weakGroupUnchecked, noConflict, "B5", nil},
 	{"R15", "a decision outlives its position", weakDecisionKept, noConflict, "B6", func(p *profile) { p.foreign, p.other = 0, 0 }},
 	{"R16", "an entry has its writer's time", weakOwnClock, snapshotForward, "B7", nil},

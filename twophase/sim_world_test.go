@@ -42,7 +42,7 @@ type profile struct {
 	restore  float64 // the journal is put back to an older state
 	rests    float64 // of changes: they rest on what is pending
 	other    float64 // of chances to commit other digests under one id
-	history  int     // bytes of facts kept
+	facts    int     // bytes of them that a table keeps
 	round    int     // parts of a component
 }
 
@@ -64,7 +64,7 @@ func defaultProfile() profile {
 		replicas: 3, slots: 16, steps: 2500, tables: defaultTables,
 		unknown: 0.2, crash: 0.002, sleep: 0.002, jump: 0.008, foreign: 0.02, client: 0.12, operate: 0.015,
 		replace: 0.02, clean: 0.3, floor: 0.01, keep: 25, settings: 0.02, giveUp: 0.1, release: 0.05, twice: 0.02,
-		rests: 0.05, other: 1, history: 600, round: 12,
+		rests: 0.05, other: 1, facts: 600, round: 12,
 	}
 }
 

@@ -119,7 +119,7 @@ func (s *script) line(line string) string {
 
 // world makes a world in which nothing happens by chance.
 func (s *script) world(args []string) string {
-	p := profile{replicas: 2, slots: 16, history: historyBytes, round: roundParts}
+	p := profile{replicas: 2, slots: 16, facts: historyBytes, round: roundParts}
 	for _, a := range args {
 		key, val, isOption := strings.Cut(a, "=")
 		n, _ := strconv.Atoi(val)
@@ -132,7 +132,7 @@ func (s *script) world(args []string) string {
 		case key == "slots":
 			p.slots = Position(n)
 		case key == "history":
-			p.history = n
+			p.facts = n
 		case key == "builds":
 			p.builds = true
 		}

@@ -168,16 +168,20 @@ func (w *Walk) read(v *Seen, now time.Duration) {
 		w.begin(NoSight, now)
 		return
 	}
-	finding, why := judge(w.in.Catalog, w.in.Incarnation, w.rest, v)
+	finding, why := Judge(w.in.Catalog, w.in.Incarnation, w.rest, v)
 	switch finding {
 	case FoundOurs:
 		w.step(FoundVersion{Version: v.Version, Identity: v.Identity, Txns: txnsOf(v.Txns)}, NoSight, now)
 	case FoundBarrier:
-		w.effect = AppendRecord{Record: &Barrier{Table: w.in.Table, Version: v.Version, Identity: v.Identity,
-			Found: w.found, NotApplied: txnsOf(v.NotApplied)}}
+		w.effect = AppendRecord{Record: &Barrier{
+			Table: w.in.Table, Version: v.Version, Identity: v.Identity,
+			Found: w.found, NotApplied: txnsOf(v.NotApplied),
+		}}
 	case FoundForeign:
-		w.effect = AppendRecord{Record: &Foreign{Table: w.in.Table, Version: v.Version, Identity: v.Identity,
-			Facts: v.Facts, FactsRef: v.FactsRef, MetaDataID: v.MetaDataID, Apps: v.Apps, Engine: v.Engine, Found: w.found}}
+		w.effect = AppendRecord{Record: &Foreign{
+			Table: w.in.Table, Version: v.Version, Identity: v.Identity,
+			Facts: v.Facts, FactsRef: v.FactsRef, MetaDataID: v.MetaDataID, Apps: v.Apps, Engine: v.Engine, Found: w.found,
+		}}
 	default:
 		w.effect = WalkUnfit{Reason: why}
 	}
@@ -264,8 +268,10 @@ func (w *Walk) cleaned(c Cleaned) {
 		w.end()
 	case c.Checkpoint >= n:
 		w.effect = AppendRecord{
-			Record: &Range{Table: w.in.Table, From: w.in.Recorded + 1, To: c.Checkpoint, Identity: c.Identity,
-				Marker: c.Marker, MetaDataID: c.MetaDataID},
+			Record: &Range{
+				Table: w.in.Table, From: w.in.Recorded + 1, To: c.Checkpoint, Identity: c.Identity,
+				Marker: c.Marker, MetaDataID: c.MetaDataID,
+			},
 			Base: c.Base,
 		}
 	default:

@@ -32,8 +32,10 @@ type WalkInput struct {
 // WalkInput of a table and its open round, if there is one.
 func (s *State) WalkInput(id TableID, ended time.Duration) WalkInput {
 	t := s.tables[id]
-	in := WalkInput{Catalog: s.catalog, Incarnation: s.incarnation, Table: id, MetaDataID: t.MetaDataID,
-		Recorded: t.Recorded, Identity: t.Identity, Marker: t.Marker, Deliverable: t.deliverable(), OneTxnPerVersion: t.OneTxnPerVersion, Ended: ended, weak: s.weak}
+	in := WalkInput{
+		Catalog: s.catalog, Incarnation: s.incarnation, Table: id, MetaDataID: t.MetaDataID,
+		Recorded: t.Recorded, Identity: t.Identity, Marker: t.Marker, Deliverable: t.deliverable(), OneTxnPerVersion: t.OneTxnPerVersion, Ended: ended, weak: s.weak,
+	}
 	if s.weak.has(weakSettledMarker) {
 		in.Marker = t.settled()
 	}
