@@ -1,6 +1,7 @@
 package twophase
 
 import (
+	"fmt"
 	"testing"
 )
 
@@ -85,5 +86,22 @@ func TestVariants(t *testing.T) {
 			}
 			t.Fatalf("no counterexample in %d steps", steps)
 		})
+	}
+}
+
+// TestEveryRuleHasAVariant: R11 comes with fences.
+func TestEveryRuleHasAVariant(t *testing.T) {
+	rules, switches := map[string]bool{}, weakness(0)
+	for _, v := range variants {
+		rules[v.rule] = true
+		switches |= v.weak
+	}
+	for n := 1; n <= 22; n++ {
+		if rule := fmt.Sprint("R", n); !rules[rule] && n != 11 {
+			t.Errorf("%s has no variant", rule)
+		}
+	}
+	if all := weakLast<<1 - 1; switches != all {
+		t.Errorf("switches without a variant: %b", all&^switches)
 	}
 }

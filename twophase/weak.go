@@ -42,4 +42,6 @@ const (
 	weakUnderCheckpoint                       // R22: puts under a checkpoint
 	weakSettledMarker                         // R22: the marker is compared with the highest number settled
 	weakRangeUndelivered                      // R22: a range delivers nothing
+
+	weakLast = weakRangeUndelivered
 )
