@@ -377,3 +377,62 @@ func TestTailKnowsItsNext(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// FuzzRewrite: whatever a client may stage, row ids go into it without a change to
+// anything else.
+func FuzzRewrite(f *testing.F) {
+	for _, line := range []string{
+		addRows("x", 1), addRows("x", 1, `"baseRowId":null`), addRows("x", 1, `"\u0062aseRowId": 3 ,"defaultRowCommitVersion":1e0`),
+		`{"add":{"path":"x","partitionValues":{},"size":9007199254740993,"modificationTime":1,"dataChange":true,"stats":"{\"numRecords\":1}","x":[1e400,{}],"\u00e9":"<&>"}}`,
+		removeLine("a.parquet", `"tags":null`), `{"txn":{"appId":"\ud83d\ude00","version":1}}`, domainOf("delta.rowTracking", `{"rowIdHighWaterMark":8}`),
+	} {
+		f.Add([]byte(line))
+	}
+	table := tracked(f, "")
+	profile, tail := table.profile(), table.tail()
+	f.Fuzz(func(t *testing.T, line []byte) {
+		a, err := tables.ParseActions(tableURI, tables.Limits{LineBytes: 1 << 16}, line)
+		if err != nil || tables.Validate(a, profile) != nil {
+			return
+		}
+		in := staged(0)
+		in.Txns[0].Pieces, in.Tail = [][]byte{line}, tail
+		out, err := tables.RenderCommit(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := tables.ParseCommit(tableURI, 1, out.Data); err != nil {
+			t.Fatalf("%v\n%s", err, out.Data)
+		}
+		plainly, err := tables.RenderCommit(tables.RenderInput{Txns: in.Txns})
+		if err != nil {
+			t.Fatal(err)
+		}
+		before, after := withoutRowIDs(t, plainly.Data), withoutRowIDs(t, out.Data)
+		if diff := cmp.Diff(before, after); diff != "" {
+			t.Fatalf("more than row ids changed (-before +after):\n%s", diff)
+		}
+	})
+}
+
+// withoutRowIDs decodes a version's payload and takes out what row tracking writes.
+func withoutRowIDs(t *testing.T, raw []byte) (out []any) {
+	t.Helper()
+	for _, line := range strings.Split(strings.TrimSpace(string(raw)), "\n")[2:] {
+		d := json.NewDecoder(strings.NewReader(line))
+		d.UseNumber()
+		var action map[string]map[string]any
+		if err := d.Decode(&action); err != nil {
+			t.Fatalf("%v: %s", err, line)
+		}
+		if domain := action["domainMetadata"]; domain != nil && domain["domain"] == "delta.rowTracking" {
+			continue
+		}
+		for _, fields := range action {
+			delete(fields, "baseRowId")
+			delete(fields, "defaultRowCommitVersion")
+		}
+		out = append(out, action)
+	}
+	return out
+}

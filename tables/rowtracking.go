@@ -66,7 +66,7 @@ type rowWriter struct {
 	line    line
 }
 
-// txn is what the ids of one transaction's adds have to be told apart by.
+// rowTxn is what the ids of one transaction's adds are told apart by.
 type rowTxn struct {
 	blind bool
 	read  twophase.Version
