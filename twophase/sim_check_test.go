@@ -419,6 +419,7 @@ func (c *checker) recorded(was marks, id TableID, r Record) {
 				at = at.after(toy)
 			}
 		case StatusPublished, StatusNotApplied:
+		default:
 		}
 	}
 }

@@ -44,6 +44,7 @@ func (r *simRing) get(n Position) AppendResult {
 	case SlotPassed:
 		return AppendResult{Behind: true}
 	case SlotFree, SlotShort:
+	default:
 	}
 	return AppendResult{}
 }

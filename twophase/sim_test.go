@@ -3,10 +3,13 @@ package twophase
 import (
 	"flag"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 var (
@@ -75,4 +78,14 @@ func TestSimulation(t *testing.T) {
 	}
 	wg.Wait()
 	t.Logf("%d steps in %d runs: %v", steps.Load(), runs.Load(), counts)
+}
+
+// TestSimulationReplays: a seed is one run, to the last line of its history.
+func TestSimulationReplays(t *testing.T) {
+	for i, p := range profiles() {
+		first, second := replay(p, uint64(i+1)), replay(p, uint64(i+1))
+		if diff := cmp.Diff(strings.Split(first, "\n"), strings.Split(second, "\n")); diff != "" {
+			t.Errorf("profile %d runs in two ways (-first +second):\n%s", i, diff)
+		}
+	}
 }
