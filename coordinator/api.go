@@ -1,3 +1,6 @@
+// Package coordinator is the service without its wire: it stages, decides,
+// publishes and answers for one catalog. DESIGN.md in this folder says how its
+// actors work together.
 package coordinator
 
 import (

@@ -188,9 +188,9 @@ func TestReadPointsBySnapshot(t *testing.T) {
 		return tables.ReadDeclaration{Snapshot: &s, Kind: tables.ReadWholeTable}
 	}
 	_, err := w.try("stale", change("t", whole(early), add("3")))
-	wantReason(t, "read at the earlier snapshot", err, coordinator.Conflicted)
+	_ = wantReason(t, "read at the earlier snapshot", err, coordinator.Conflicted)
 	_, err = w.try("between", change("t", whole(late-1), add("3")))
-	wantReason(t, "read at the snapshot before the last", err, coordinator.Conflicted)
+	_ = wantReason(t, "read at the snapshot before the last", err, coordinator.Conflicted)
 	w.commit("fresh", change("t", whole(late), add("3")))
 }
 
@@ -256,7 +256,7 @@ func TestReadPointAheadOfTheJournal(t *testing.T) {
 	second := w.background("second", blind("a", "2"))
 	w.eventually("the second is decided", func() bool { return w.info("a").Pending == 2 })
 	_, err := w.try("read ahead", change("a", readWhole(2), add("x")))
-	wantReason(t, "a version that does not exist", err, coordinator.InvalidRequest)
+	_ = wantReason(t, "a version that does not exist", err, coordinator.InvalidRequest)
 	_, err = w.try("read it", change("a", readWhole(1), add("3")))
 	if got := wantReason(t, "a reader of version 1, before the second", err, coordinator.Conflicted).Conflict; got.Rule != twophase.RuleAppendRead || got.Winner != twophase.DeriveTxnID(w.status().CatalogID, "second", 1) {
 		t.Errorf("%+v", got)

@@ -74,6 +74,7 @@ func abortedError(o Outcome) error {
 		reason = Aborted
 	case twophase.RuleAppVersion:
 		reason = AppVersionApplied
+	default:
 	}
 	msg := fmt.Sprintf("transaction %s is aborted: %s", o.Txn, o.Aborted.Rule)
 	if o.Aborted.Table != "" {
@@ -133,6 +134,7 @@ func (c *Catalog) refusal(ref txnRef, r *twophase.Refused) error {
 		return &Error{Reason: TableExists, Message: "name or location are another table's: " + r.Detail, Table: table}
 	case twophase.ReasonTooLarge:
 		return limitError("max_entry_bytes", int64(c.cfg.Limits.MaxEntryBytes)+1, int64(c.cfg.Limits.MaxEntryBytes))
+	default:
 	}
 	return &Error{Reason: BrokenInvariant, Message: r.Error()}
 }

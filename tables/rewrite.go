@@ -286,6 +286,7 @@ func (r *rewriting) rowIDs() error {
 			l.text, err = w.add(l.text, &txns[l.txn])
 		case kindRemove:
 			l.text, err = w.remove(l.text)
+		default:
 		}
 		if err != nil {
 			return fmt.Errorf("render a version: row ids: %w", err)
@@ -361,6 +362,7 @@ func (r *rewriting) onlyAdds() bool {
 			return false
 		case kindAdd:
 			adds++
+		default:
 		}
 	}
 	return adds > 0

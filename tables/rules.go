@@ -126,8 +126,8 @@ func appConflict(c, w *facts) *twophase.Conflict {
 }
 
 // appAfter objects if the change writes an application's version that is not newer.
-func (f *facts) appAfter(app []byte, reached int64) (found *twophase.Conflict) {
-	f.eachApp(func(mine []byte, version int64) bool {
+func (c *facts) appAfter(app []byte, reached int64) (found *twophase.Conflict) {
+	c.eachApp(func(mine []byte, version int64) bool {
 		if string(mine) == string(app) && version <= reached {
 			found = conflict(twophase.RuleAppVersion, "application %s is at version %d, this is version %d", cut(app), reached, version)
 		}

@@ -119,7 +119,7 @@ func (s *Store) settled(ctx context.Context, touches func(key string) bool) erro
 	}
 	if _, err := s.do(ctx, &write{}); err != nil {
 		// Not %w: of a read nothing is unknown, it just was not answered.
-		return fmt.Errorf("settle the store after an error: %v", err)
+		return fmt.Errorf("settle the store after an error: %v", err) //nolint:errorlint // must not unwrap to ErrUnknown
 	}
 	return nil
 }

@@ -46,6 +46,7 @@ func step(state string, in call, out reply) (bool, string) {
 		return out.value == state, state
 	case deletes:
 		return true, ""
+	default:
 	}
 	holds := (!in.absent || state == "") && (in.expect == "" || state == in.expect)
 	after := state

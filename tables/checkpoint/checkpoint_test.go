@@ -70,7 +70,7 @@ var (
 func file(t testing.TB, columns []arrow.Field, rows ...string) []byte {
 	t.Helper()
 	schema := arrow.NewSchema(columns, nil)
-	rec, _, err := array.RecordFromJSON(memory.DefaultAllocator, schema, strings.NewReader("["+strings.Join(rows, ",")+"]"), array.WithUseNumber())
+	rec, _, err := array.RecordFromJSON(memory.DefaultAllocator, schema, strings.NewReader("["+strings.Join(rows, ",")+"]"))
 	if err != nil {
 		t.Fatalf("rows: %v", err)
 	}

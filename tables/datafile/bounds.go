@@ -92,6 +92,7 @@ func (l *leaf) bounded() bool {
 	switch l.form.means {
 	case binary, other:
 		return false
+	default:
 	}
 	return l.physical != parquet.Types.Boolean && l.physical != parquet.Types.Int96 && l.maxRep == 0
 }

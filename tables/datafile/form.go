@@ -86,6 +86,7 @@ func unitOf(u schema.TimeUnitType) time.Duration {
 		return time.Millisecond
 	case schema.TimeUnitMicros:
 		return time.Microsecond
+	default:
 	}
 	return time.Nanosecond
 }
@@ -104,6 +105,7 @@ func (f form) int(dst []byte, v int64) ([]byte, error) {
 		return appendTime(dst, timeOf(v, f.unit), f.means == instant), nil
 	case decimal:
 		return appendDecimal(dst, big.NewInt(v), f.scale), nil
+	default:
 	}
 	return strconv.AppendInt(dst, v, 10), nil
 }
@@ -118,6 +120,7 @@ func (f form) bytes(dst, v []byte) ([]byte, error) {
 		return appendString(dst, v)
 	case decimal:
 		return appendDecimal(dst, bigEndian(v), f.scale), nil
+	default:
 	}
 	dst = append(dst, '"')
 	dst = base64.StdEncoding.AppendEncode(dst, v)

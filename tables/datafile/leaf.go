@@ -74,7 +74,7 @@ func (l *leaf) open(g *file.RowGroupReader) error {
 
 func (l *leaf) close() {
 	if l.rd != nil {
-		l.rd.Close()
+		_ = l.rd.Close() // reading is over: nothing that was read can be wrong for it
 		l.rd = nil
 	}
 }

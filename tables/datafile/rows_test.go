@@ -23,7 +23,7 @@ import (
 // parquetOf writes rows, given as JSON, by Arrow's own writer.
 func parquetOf(t require, schema *arrow.Schema, rows []string, opts ...parquet.WriterProperty) []byte {
 	t.Helper()
-	rec, _, err := array.RecordFromJSON(memory.DefaultAllocator, schema, strings.NewReader("["+strings.Join(rows, ",")+"]"), array.WithUseNumber())
+	rec, _, err := array.RecordFromJSON(memory.DefaultAllocator, schema, strings.NewReader("["+strings.Join(rows, ",")+"]"))
 	if err != nil {
 		t.Fatalf("rows: %v", err)
 	}

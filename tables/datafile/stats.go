@@ -121,6 +121,7 @@ func (l *leaf) appendBound(dst []byte, b *bound, round func(time.Time, time.Dura
 		return appendTime(dst, t, l.form.means == instant)
 	case decimal:
 		return appendDecimal(dst, b.whole, l.form.scale)
+	default:
 	}
 	if b.whole != nil {
 		return append(dst, (*big.Int).String(b.whole)...)

@@ -120,6 +120,7 @@ func fileType(c *column) dataType {
 			t.parts = append(t.parts, fileField(part, [...]string{"key", "value"}[i], c.entry))
 		}
 		return t
+	default:
 	}
 	return dataType{name: leafType(c.leaf)}
 }
@@ -155,6 +156,7 @@ func leafType(l *leaf) string {
 		return timestampType("timestamp", l)
 	case wall:
 		return timestampType("timestamp_ntz", l)
+	default:
 	}
 	return plainType(l)
 }

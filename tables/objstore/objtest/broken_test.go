@@ -212,8 +212,8 @@ var defects = []struct {
 	}},
 	{"objects are files", "KeysNest", func(s objstore.Store) objstore.Store {
 		return broken{Store: s, absent: func(ctx context.Context, key string, data []byte) error {
-			for e := range s.List(ctx, objstore.ListOptions{Prefix: key + "/"}) {
-				if e.Key != "" {
+			for e, err := range s.List(ctx, objstore.ListOptions{Prefix: key + "/"}) {
+				if err != nil || e.Key != "" {
 					return context.Canceled
 				}
 			}

@@ -176,7 +176,10 @@ func listFollowsPutsAndDeletes(t T, c Config) {
 func listCanBeLeft(t T, c Config) {
 	s := c.New(t)
 	fill(t, s, tricky())
-	for range s.List(t.Context(), objstore.ListOptions{}) {
+	for _, err := range s.List(t.Context(), objstore.ListOptions{}) {
+		if err != nil {
+			t.Fatalf("list: %v", err)
+		}
 		break
 	}
 	ctx, cancel := context.WithCancel(t.Context())
