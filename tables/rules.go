@@ -93,8 +93,8 @@ func metadataConflict(c, w *facts) *twophase.Conflict {
 const uncounted = "adds need stats.numRecords now, and some have none"
 
 // uncountedBeside: the winner makes row counts a duty, which the candidate missed.
-func (c *facts) uncountedBeside(w *facts) *twophase.Conflict {
-	if w.is(flagCounts) && c.adds.len() > 0 && !c.is(flagCounted) {
+func (f *facts) uncountedBeside(w *facts) *twophase.Conflict {
+	if w.is(flagCounts) && f.adds.len() > 0 && !f.is(flagCounted) {
 		return conflict(twophase.RuleProtocol, uncounted)
 	}
 	return nil
@@ -126,8 +126,8 @@ func appConflict(c, w *facts) *twophase.Conflict {
 }
 
 // appAfter objects if the change writes an application's version that is not newer.
-func (c *facts) appAfter(app []byte, reached int64) (found *twophase.Conflict) {
-	c.eachApp(func(mine []byte, version int64) bool {
+func (f *facts) appAfter(app []byte, reached int64) (found *twophase.Conflict) {
+	f.eachApp(func(mine []byte, version int64) bool {
 		if string(mine) == string(app) && version <= reached {
 			found = conflict(twophase.RuleAppVersion, "application %s is at version %d, this is version %d", cut(app), reached, version)
 		}
