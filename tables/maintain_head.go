@@ -117,6 +117,7 @@ func (h *head) note(text []byte) error {
 		s, err = parseSidecar(l.body)
 		s.body, s.line = slices.Clone(l.body), slices.Clone(text)
 		h.sidecars = append(h.sidecars, s)
+	default: // a checkpoint holds nothing else
 	}
 	return err
 }

@@ -164,7 +164,7 @@ func runRandom(t *testing.T, seed uint64) {
 			x.step()
 		}
 		x.compareWithJSON()
-		c := x.kept.checkpoint()
+		c := x.checkpoint()
 		if c.Existed {
 			continue
 		}

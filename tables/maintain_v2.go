@@ -79,7 +79,7 @@ func (w *checkpointWriter) oldSidecars(ctx context.Context, f *files, to func(*f
 	for _, s := range w.s.head.sidecars {
 		clean := false
 		var err error
-		if w.reusable(s) && !(merge && s.Size < smallSidecar) {
+		if w.reusable(s) && (!merge || s.Size >= smallSidecar) {
 			if clean, err = w.clean(ctx, f, s); err != nil {
 				return nil, err
 			}

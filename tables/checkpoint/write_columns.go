@@ -19,8 +19,9 @@ func columnsOf(c tables.CheckpointColumns) ([]*node, error) {
 		return files, nil
 	case tables.MainFile:
 		return append(append(headColumns(), files...), v2Columns()...), nil
+	default:
+		return append(headColumns(), files...), nil
 	}
-	return append(headColumns(), files...), nil
 }
 
 func headColumns() []*node {

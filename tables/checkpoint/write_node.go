@@ -3,6 +3,7 @@ package checkpoint
 import (
 	"fmt"
 	"strconv"
+	"unicode/utf8"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -90,6 +91,8 @@ func pairs(name string) *node {
 			var err error
 			if len(value) > 0 && value[0] == '"' {
 				value, err = unquoted(value)
+			} else if !utf8.Valid(value) {
+				err = errUTF8
 			}
 			keys.BinaryBuilder.Append(name)
 			if value == nil {
