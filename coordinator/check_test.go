@@ -17,13 +17,17 @@ type closedRun struct {
 	refused   []twophase.TxnID
 }
 
-// check lets the independent checker replay a world of real files.
+// check lets the independent checker replay what a world holds.
 func (w *world) check(run closedRun) {
 	w.t.Helper()
 	w.settle()
-	r := checker.Run{Warehouse: w.dir, Catalog: "default", Settled: true, Schema: manifestSchema(w.t)}
+	dir := w.dir
+	if !w.files {
+		dir = w.export()
+	}
+	r := checker.Run{Warehouse: dir, Catalog: "default", Settled: true, Schema: manifestSchema(w.t)}
 	var err error
-	if r.Tables, err = checker.TablesOf(w.dir, "default"); err != nil {
+	if r.Tables, err = checker.TablesOf(dir, "default"); err != nil {
 		w.t.Fatal(err)
 	}
 	for _, o := range run.committed {
@@ -67,10 +71,13 @@ func manifestSchema(t testing.TB) *checker.Schema {
 	return s
 }
 
-// toFiles writes a world's objects into a folder, for the checker.
-func (w *world) toFiles() {
+// export writes a world's objects into a folder.
+func (w *world) export() string {
 	w.t.Helper()
-	dir := w.t.TempDir()
+	dir, err := filepath.EvalSymlinks(w.t.TempDir())
+	if err != nil {
+		w.t.Fatal(err)
+	}
 	for key, content := range w.keys() {
 		name, ok := strings.CutPrefix(key, "object: ")
 		if !ok {
@@ -86,5 +93,5 @@ func (w *world) toFiles() {
 			w.t.Fatal(err)
 		}
 	}
-	w.dir = dir
+	return dir
 }

@@ -277,8 +277,9 @@ func TestReadPointAheadOfTheJournal(t *testing.T) {
 // background commits while the test goes on.
 func (w *world) background(key string, parts ...coordinator.OnceTable) chan error {
 	done := make(chan error, 1)
+	catalog, ctx := w.catalog, w.ctx()
 	go func() {
-		_, err := w.try(key, parts...)
+		_, _, err := catalog.CommitOnce(ctx, once(key, parts...))
 		done <- err
 	}()
 	return done

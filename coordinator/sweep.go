@@ -16,12 +16,13 @@ import (
 // published in a closed round, or below the floor with nothing pending that names them.
 type sweeper struct {
 	c     *Catalog
+	ready chan struct{} // holds a token while something is due
 	mu    sync.Mutex
 	due   []payloadID
 	shown twophase.SnapshotVersion
 }
 
-func newSweeper(c *Catalog) *sweeper { return &sweeper{c: c} }
+func newSweeper(c *Catalog) *sweeper { return &sweeper{c: c, ready: make(chan struct{}, 1)} }
 
 // begin leaves what ended before this process to the listing: most of it is gone
 // already, and nothing here knows where it lay.
@@ -79,8 +80,12 @@ func (w *sweeper) add(ids []payloadID) {
 		return
 	}
 	w.mu.Lock()
-	defer w.mu.Unlock()
 	w.due = append(w.due, ids...)
+	w.mu.Unlock()
+	select {
+	case w.ready <- struct{}{}:
+	default:
+	}
 }
 
 // late notes a piece that was staged when its transaction was over. Others of its
@@ -91,28 +96,36 @@ func (w *sweeper) late(p payloadID) {
 	}
 }
 
-// sweepEvery is how often due payloads are deleted; fullSweep how often all are
-// listed, first when a process has been up for firstSweep: what a dead one left can
-// be a lot, and whoever waits for the new one comes first.
+// sweepAfter is how long due payloads gather before they are deleted together;
+// fullSweep how often all that is stored is listed.
 const (
-	sweepEvery = time.Second
-	firstSweep = 5 * time.Second
+	sweepAfter = 100 * time.Millisecond
 	fullSweep  = 10 * time.Minute
 )
 
 func (w *sweeper) run(ctx context.Context) {
-	next := w.c.cfg.Boot() + firstSweep
-	every(ctx, sweepEvery, func(ctx context.Context) {
-		w.mu.Lock()
-		due := w.due
-		w.due = nil
-		w.mu.Unlock()
-		w.remove(ctx, placeUnknown, due)
-		if now := w.c.cfg.Boot(); now >= next {
-			next = now + fullSweep
+	w.listed(ctx)
+	again := time.NewTicker(fullSweep)
+	defer again.Stop()
+	for {
+		select {
+		case <-w.ready:
+			pause(ctx, sweepAfter)
+			w.remove(ctx, placeUnknown, w.take())
+		case <-again.C:
 			w.listed(ctx)
+		case <-ctx.Done():
+			return
 		}
-	})
+	}
+}
+
+func (w *sweeper) take() []payloadID {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	due := w.due
+	w.due = nil
+	return due
 }
 
 func (w *sweeper) remove(ctx context.Context, at place, ids []payloadID) {
