@@ -52,7 +52,9 @@ func (r Ring) MustCheckpoint(n, checkpoint Position) bool { return n-checkpoint 
 // MayAppend reports whether an entry may be appended at a position (R1): entries
 // from the newest checkpoint on stay in the ring for replicas that start. The last
 // places in front of it are kept for entries that carry a checkpoint record, so
-// that a stalled object store cannot fill the ring for ever.
+// that a stalled object store cannot fill the ring for ever. An entry carries one
+// only if MustCheckpoint would ask for no other after it: a record that was made
+// long ago would use up a place and win none.
 func (r Ring) MayAppend(n, checkpoint Position, carriesCheckpoint bool) bool {
 	if carriesCheckpoint {
 		return n-checkpoint < r.Slots

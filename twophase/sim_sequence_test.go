@@ -62,7 +62,10 @@ func (r *replica) group(a *actor) bool {
 			d = r.decide(group)
 			continue
 		}
-		carries := slices.ContainsFunc(d.Records, func(rec Record) bool { _, ok := rec.(*Checkpointed); return ok })
+		carries := slices.ContainsFunc(d.Records, func(rec Record) bool {
+			c, ok := rec.(*Checkpointed)
+			return ok && !r.w.ring.MustCheckpoint(e.Position, c.Position)
+		})
 		if !r.w.ring.MayAppend(e.Position, r.state.Checkpoint().Position, carries) {
 			break
 		}
@@ -288,7 +291,7 @@ func (r *replica) checkpoint(a *actor, group []*request) []*request {
 		w.objects[o.Ref.Name] = o.Bytes
 	}
 	w.logf("R%d has a checkpoint of %d", r.id, pos)
-	return append(group, &request{Request: Request{Record: &Checkpointed{Position: pos, Object: index.Ref}}})
+	return append([]*request{{Request: Request{Record: &Checkpointed{Position: pos, Object: index.Ref}}}}, group...)
 }
 
 // lookAt looks at the logs of open tables before a decision, and adds what has to
