@@ -34,10 +34,10 @@ func (k *checkpoints) look(at twophase.Position) {
 	}
 }
 
-// every is the distance at which a checkpoint is due: by configuration, and at the
-// latest at half the ring.
+// every is the distance at which a checkpoint is due: by configuration, and early
+// enough that it can be written before half the ring is used and appends slow down.
 func (k *checkpoints) every() twophase.Position {
-	return min(twophase.Position(k.c.cfg.Limits.CheckpointEvery), k.c.journal.Slots()/2)
+	return min(twophase.Position(k.c.cfg.Limits.CheckpointEvery), max(k.c.journal.Slots()/4, 1))
 }
 
 func (k *checkpoints) run(ctx context.Context) {

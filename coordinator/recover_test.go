@@ -334,7 +334,7 @@ func TestTinyRings(t *testing.T) {
 			var run closedRun
 			open := w.begin("open")
 			staged := w.stage(open.Token, blind("a", "late"))
-			for i := range 20 * slots {
+			for i := range 12 * slots {
 				name := fmt.Sprint(i)
 				run.committed = append(run.committed, w.commit(name, blind("a", name), blind("b", name)))
 				if i%(4*slots) == 3 {
@@ -348,7 +348,7 @@ func TestTinyRings(t *testing.T) {
 				}
 			}
 			st := w.status()
-			if st.Position < twophase.Position(30*slots) || st.Position-st.Checkpoint >= twophase.Position(slots) {
+			if st.Position < twophase.Position(20*slots) || st.Position-st.Checkpoint >= twophase.Position(slots) {
 				t.Errorf("position %d, newest checkpoint at %d", st.Position, st.Checkpoint)
 			}
 			ring := 0
@@ -368,7 +368,9 @@ func TestTinyRings(t *testing.T) {
 			if first.Txn != run.committed[0].Txn || first.Committed.Snapshot != run.committed[0].Committed.Snapshot {
 				t.Errorf("the first one again: %+v", first)
 			}
-			w.check(run)
+			if slots == 16 { // thousands of files for the larger one
+				w.check(run)
+			}
 		})
 	}
 }
