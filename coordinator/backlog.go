@@ -41,8 +41,10 @@ func (b *backlog) enter(id twophase.TxnID, bytes int64) error {
 		return nil
 	}
 	if b.bytes > 0 && b.bytes+bytes > b.limit {
-		return &Error{Reason: QuotaExceeded, Message: "too much waits to be decided and published; repeat the call later", RetryAfter: time.Second,
-			Limit: &LimitDetail{Name: "queue_bytes", Value: b.bytes + bytes, Limit: b.limit}}
+		return &Error{
+			Reason: QuotaExceeded, Message: "too much waits to be decided and published; repeat the call later", RetryAfter: time.Second,
+			Limit: &LimitDetail{Name: "queue_bytes", Value: b.bytes + bytes, Limit: b.limit},
+		}
 	}
 	b.put(id, bytes)
 	return nil

@@ -59,8 +59,10 @@ func (c *Catalog) next() (n twophase.Position) {
 
 func (c *Catalog) begun(ref txnRef) Begun {
 	meta := c.journal.Meta()
-	b := Begun{Token: c.tokenOf(ref), Txn: ref.id, Key: ref.key, Attempt: ref.attempt, CatalogID: meta.Catalog,
-		Incarnation: meta.Incarnation, Position: ref.begun, Deadline: ref.deadline}
+	b := Begun{
+		Token: c.tokenOf(ref), Txn: ref.id, Key: ref.key, Attempt: ref.attempt, CatalogID: meta.Catalog,
+		Incarnation: meta.Incarnation, Position: ref.begun, Deadline: ref.deadline,
+	}
 	c.ledger.read(func(s *twophase.State) {
 		_, since := s.Floor()
 		b.RememberedSince = since.Std()

@@ -65,8 +65,10 @@ func Open(ctx context.Context, cfg Config) (*Catalog, error) {
 	if prefix != "" {
 		prefix += "/"
 	}
-	c := &Catalog{cfg: cfg, log: cfg.Log.With("catalog", cfg.Name), journal: journal,
-		own: &ownObjects{store: objects, prefix: prefix + "_txcoord/" + cfg.Name}}
+	c := &Catalog{
+		cfg: cfg, log: cfg.Log.With("catalog", cfg.Name), journal: journal,
+		own: &ownObjects{store: objects, prefix: prefix + "_txcoord/" + cfg.Name},
+	}
 	c.life, c.stop = context.WithCancel(context.Background())
 	if err := c.build(ctx); err != nil {
 		c.stop()

@@ -116,7 +116,8 @@ func (c *Catalog) decidedOnce(ref txnRef, r OnceRequest) (map[twophase.TableID][
 		for i := range parts {
 			if parts[i].Table == row.ID {
 				want[row.ID] = []twophase.Digest{tables.Digest(tables.DigestInput{
-					Table: row.ID, MetaDataID: parts[i].MetaDataID, Read: t.Read, Actions: t.Actions})}
+					Table: row.ID, MetaDataID: parts[i].MetaDataID, Read: t.Read, Actions: t.Actions,
+				})}
 			}
 		}
 	}
@@ -253,8 +254,10 @@ func (c *Catalog) checkTables(written []TableParts, reads []ReadOnly, wait Wait)
 			return err
 		}
 		if wait == WaitDecided {
-			return &Error{Reason: DecidedNotOffered, Message: fmt.Sprintf("wait=DECIDED needs fenced tables, and %s is %s; wait for PUBLISHED", row.Name, row.Mode),
-				Table: &TableDetail{Table: row.Name, TableID: row.ID, URI: row.URI, Version: twophase.NoVersion}}
+			return &Error{
+				Reason: DecidedNotOffered, Message: fmt.Sprintf("wait=DECIDED needs fenced tables, and %s is %s; wait for PUBLISHED", row.Name, row.Mode),
+				Table: &TableDetail{Table: row.Name, TableID: row.ID, URI: row.URI, Version: twophase.NoVersion},
+			}
 		}
 	}
 	for _, r := range reads {

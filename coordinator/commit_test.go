@@ -15,7 +15,8 @@ func TestOneCallCommitsSeveralTables(t *testing.T) {
 		w.create(name, twophase.ModeOpen)
 	}
 	o, _, err := w.catalog.CommitOnce(w.ctx(), coordinator.OnceRequest{Key: "k1", Tables: []coordinator.OnceTable{
-		blind("a", "1.parquet"), blind("b", "1.parquet"), blind("c", "1.parquet")}})
+		blind("a", "1.parquet"), blind("b", "1.parquet"), blind("c", "1.parquet"),
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +35,8 @@ func TestOneCallCommitsSeveralTables(t *testing.T) {
 	}
 	w.restart()
 	again, _, err := w.catalog.CommitOnce(w.ctx(), coordinator.OnceRequest{Key: "k1", Tables: []coordinator.OnceTable{
-		blind("a", "1.parquet"), blind("b", "1.parquet"), blind("c", "1.parquet")}})
+		blind("a", "1.parquet"), blind("b", "1.parquet"), blind("c", "1.parquet"),
+	}})
 	if err != nil || again.Txn != o.Txn {
 		t.Fatalf("repeated: %+v, %v", again, err)
 	}

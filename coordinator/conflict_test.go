@@ -99,8 +99,10 @@ func TestConflicts(t *testing.T) {
 				} else {
 					winner = w.commit("winner", change("t", c.winner.read, fill(c.winner)...)).Txn
 				}
-				o, err := w.catalog.Commit(w.ctx(), coordinator.CommitRequest{Token: loser.Token,
-					Tables: []coordinator.TableParts{parts("t", st.Digest), parts("other", beside.Digest)}})
+				o, err := w.catalog.Commit(w.ctx(), coordinator.CommitRequest{
+					Token:  loser.Token,
+					Tables: []coordinator.TableParts{parts("t", st.Digest), parts("other", beside.Digest)},
+				})
 				if c.rule == twophase.RuleNone {
 					if err != nil || deliveries(o)["t"] != 3 || deliveries(o)["other"] != 1 {
 						t.Errorf("%+v, %v", o.Committed, err)
@@ -152,9 +154,11 @@ func TestWriteSkewIsRefused(t *testing.T) {
 	for i := range 20 {
 		va, vb := w.info("a").Version, w.info("b").Version
 		skew := func(writes, reads string, v twophase.Version) error {
-			_, _, err := w.catalog.CommitOnce(w.ctx(), coordinator.OnceRequest{Key: fmt.Sprint(writes, i),
+			_, _, err := w.catalog.CommitOnce(w.ctx(), coordinator.OnceRequest{
+				Key:    fmt.Sprint(writes, i),
 				Tables: []coordinator.OnceTable{blind(writes, fmt.Sprint(i))},
-				Reads:  []coordinator.ReadOnly{{Table: reads, Read: readWhole(v)}}})
+				Reads:  []coordinator.ReadOnly{{Table: reads, Read: readWhole(v)}},
+			})
 			return err
 		}
 		var wg sync.WaitGroup

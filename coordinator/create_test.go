@@ -17,8 +17,10 @@ func TestCreateRepeatedAnswersTheTable(t *testing.T) {
 	if d := cmp.Diff(first, w.create("a", twophase.ModeOpen)); d != "" {
 		t.Errorf("the same call answers otherwise: %s", d)
 	}
-	_, _, err := w.catalog.Create(w.ctx(), coordinator.CreateRequest{Name: "a", URI: first.URI,
-		Schema: `{"type":"struct","fields":[{"name":"other","type":"long","nullable":true,"metadata":{}}]}`})
+	_, _, err := w.catalog.Create(w.ctx(), coordinator.CreateRequest{
+		Name: "a", URI: first.URI,
+		Schema: `{"type":"struct","fields":[{"name":"other","type":"long","nullable":true,"metadata":{}}]}`,
+	})
 	if !errors.Is(err, &coordinator.Error{Reason: coordinator.TableExists}) {
 		t.Errorf("another schema at the same place: got %v, want %s", err, coordinator.TableExists)
 	}

@@ -238,9 +238,11 @@ func (c *Catalog) factsOf(ctx context.Context, id twophase.TableID, from, to two
 
 func (c *Catalog) tooOld(id twophase.TableID, from twophase.Version, cause error) error {
 	row := c.row(id)
-	return &Error{Reason: ReadPointTooOld, Cause: cause,
+	return &Error{
+		Reason: ReadPointTooOld, Cause: cause,
 		Message: fmt.Sprintf("version %d of table %s was read, and what changed since can no longer be checked; read again", from, row.Name),
-		Table:   &TableDetail{Table: row.Name, TableID: row.ID, URI: row.URI, Version: from}}
+		Table:   &TableDetail{Table: row.Name, TableID: row.ID, URI: row.URI, Version: from},
+	}
 }
 
 func (c *Catalog) readParts(ctx context.Context, reads []ReadOnly) ([]twophase.ReadPart, error) {
@@ -295,8 +297,10 @@ func (c *Catalog) verifyFiles(ctx context.Context, parts []*part) error {
 	}
 	return parallel(files, 32, func(f file) error {
 		unreadable := func(why string) error {
-			return &Error{Reason: PartUnreadable, Message: fmt.Sprintf("table %s: added file %s %s", f.row.Name, f.add.Path, why),
-				Table: &TableDetail{Table: f.row.Name, TableID: f.row.ID, URI: f.row.URI, Version: twophase.NoVersion, File: f.add.Path, Detail: why}}
+			return &Error{
+				Reason: PartUnreadable, Message: fmt.Sprintf("table %s: added file %s %s", f.row.Name, f.add.Path, why),
+				Table: &TableDetail{Table: f.row.Name, TableID: f.row.ID, URI: f.row.URI, Version: twophase.NoVersion, File: f.add.Path, Detail: why},
+			}
 		}
 		store, key, err := c.cfg.Objects.Open(tables.FileURI(f.row.URI, f.add.Path))
 		var info objstore.Info

@@ -78,8 +78,10 @@ func TestInCommitTimestampsLineUp(t *testing.T) {
 // The versions of a round come one millisecond after the other, the last at its time.
 func TestInCommitTimestampsOfOneRound(t *testing.T) {
 	w := newWorld(t)
-	w.createWith(coordinator.CreateRequest{Name: "a", Schema: schema, Mode: twophase.ModeOpen, OneTxnPerVersion: true,
-		Properties: map[string]string{timestamps: "true"}})
+	w.createWith(coordinator.CreateRequest{
+		Name: "a", Schema: schema, Mode: twophase.ModeOpen, OneTxnPerVersion: true,
+		Properties: map[string]string{timestamps: "true"},
+	})
 	w.featured("b", timestamps)
 	var all sync.WaitGroup
 	for i := range 12 {

@@ -79,8 +79,10 @@ func (h *handles) of(id twophase.TableID) (*handle, error) {
 func (h *handles) open(uri string) (*tables.Log, error) {
 	store, key, err := h.c.cfg.Objects.Open(uri)
 	if err != nil {
-		return nil, &Error{Reason: InvalidRequest, Message: fmt.Sprintf("table location %s: %v", uri, err),
-			Field: &FieldDetail{Field: "uri", Value: uri, Remedy: "use a location under a prefix that the server allows"}, Cause: err}
+		return nil, &Error{
+			Reason: InvalidRequest, Message: fmt.Sprintf("table location %s: %v", uri, err),
+			Field: &FieldDetail{Field: "uri", Value: uri, Remedy: "use a location under a prefix that the server allows"}, Cause: err,
+		}
 	}
 	return tables.NewLog(tables.LogConfig{Store: store, Key: key, URI: uri, ReadCheckpoint: h.c.cfg.ReadCheckpoint}), nil
 }

@@ -125,8 +125,10 @@ func readSnapshot(v twophase.SnapshotVersion) tables.ReadDeclaration {
 }
 
 func readPartition(v twophase.Version, column, value string) tables.ReadDeclaration {
-	return tables.ReadDeclaration{Version: &v, Kind: tables.ReadPartitions,
-		Partitions: []tables.PartitionMatch{{{Column: column, Values: []string{value}}}}}
+	return tables.ReadDeclaration{
+		Version: &v, Kind: tables.ReadPartitions,
+		Partitions: []tables.PartitionMatch{{{Column: column, Values: []string{value}}}},
+	}
 }
 
 func metaData(id, schema string) []byte {
@@ -266,8 +268,10 @@ func (w *world) checkToken(name, token string, digest twophase.Digest, reason co
 func TestLimitsAreNamed(t *testing.T) {
 	t.Parallel()
 	w := &world{}
-	w.cfg.Limits = coordinator.Limits{KeyBytes: 10, MaxTTL: time.Hour, TablesPerTxn: 2, PartsPerTable: 2, ReadFiles: 2,
-		Actions: tables.Limits{LineBytes: 400, PartBytes: 1000, Actions: 3}}
+	w.cfg.Limits = coordinator.Limits{
+		KeyBytes: 10, MaxTTL: time.Hour, TablesPerTxn: 2, PartsPerTable: 2, ReadFiles: 2,
+		Actions: tables.Limits{LineBytes: 400, PartBytes: 1000, Actions: 3},
+	}
 	w.open(t)
 	for _, name := range []string{"a", "b", "c"} {
 		w.create(name, twophase.ModeExclusive)
@@ -301,8 +305,10 @@ func TestLimitsAreNamed(t *testing.T) {
 			return err
 		}},
 		"parts": {"parts_per_table", 3, 2, func() error {
-			_, err := w.catalog.Commit(w.ctx(), coordinator.CommitRequest{Token: token,
-				Tables: []coordinator.TableParts{parts("a", twophase.Digest{1}, twophase.Digest{2}, twophase.Digest{3})}})
+			_, err := w.catalog.Commit(w.ctx(), coordinator.CommitRequest{
+				Token:  token,
+				Tables: []coordinator.TableParts{parts("a", twophase.Digest{1}, twophase.Digest{2}, twophase.Digest{3})},
+			})
 			return err
 		}},
 		"read files": {"read_files", 3, 2, func() error { return stage(change("a", files, add("9"))) }},

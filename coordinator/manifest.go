@@ -117,8 +117,10 @@ func (m *manifests) start(ctx context.Context) error {
 }
 
 func contradicts(what string) *Error {
-	return &Error{Reason: JournalContradiction,
-		Message: what + ": the journal was restored from an older copy, or is another catalog's; restore the right one, or rebuild the catalog"}
+	return &Error{
+		Reason:  JournalContradiction,
+		Message: what + ": the journal was restored from an older copy, or is another catalog's; restore the right one, or rebuild the catalog",
+	}
 }
 
 func (m *manifests) there(ctx context.Context, v twophase.SnapshotVersion) (bool, error) {
@@ -233,8 +235,10 @@ func (m *manifests) put(ctx context.Context, name string, what manifest) error {
 
 func (m *manifests) delta(s *twophase.Snapshot) manifest {
 	meta := m.c.journal.Meta()
-	out := manifest{Format: manifestFormat, Catalog: meta.Catalog, Incarnation: meta.Incarnation, Snapshot: s.Version,
-		Timestamp: s.Time, Kind: s.Kind, Transactions: make([]string, 0, len(s.Txns)), Tables: []manifestTable{}}
+	out := manifest{
+		Format: manifestFormat, Catalog: meta.Catalog, Incarnation: meta.Incarnation, Snapshot: s.Version,
+		Timestamp: s.Time, Kind: s.Kind, Transactions: make([]string, 0, len(s.Txns)), Tables: []manifestTable{},
+	}
 	for _, id := range s.Txns {
 		out.Transactions = append(out.Transactions, id.String())
 	}

@@ -15,8 +15,10 @@ import (
 // Here the errors of the packages below become the catalog's own.
 
 func fieldError(field, value, why, remedy string) *Error {
-	return &Error{Reason: InvalidRequest, Message: strings.TrimSpace(field+" "+quoted(value)) + " " + why + "; " + remedy,
-		Field: &FieldDetail{Field: field, Value: clip(value, 256), Remedy: remedy}}
+	return &Error{
+		Reason: InvalidRequest, Message: strings.TrimSpace(field+" "+quoted(value)) + " " + why + "; " + remedy,
+		Field: &FieldDetail{Field: field, Value: clip(value, 256), Remedy: remedy},
+	}
 }
 
 func quoted(v string) string {
@@ -27,8 +29,10 @@ func quoted(v string) string {
 }
 
 func limitError(name string, value, limit int64) *Error {
-	return &Error{Reason: LimitExceeded, Message: fmt.Sprintf("%s is %d, the limit is %d", name, value, limit),
-		Limit: &LimitDetail{Name: name, Value: value, Limit: limit}}
+	return &Error{
+		Reason: LimitExceeded, Message: fmt.Sprintf("%s is %d, the limit is %d", name, value, limit),
+		Limit: &LimitDetail{Name: name, Value: value, Limit: limit},
+	}
 }
 
 func clip(s string, n int) string {
@@ -54,8 +58,10 @@ func inputError(table string, err error) error {
 		if strings.HasPrefix(in.Field, "delta.") || strings.HasPrefix(in.Field, "metaData.configuration.") && in.Line == 0 {
 			reason = TableProperty
 		}
-		return &Error{Reason: reason, Message: "table " + table + ": " + in.Error(),
-			Field: &FieldDetail{Field: in.Field, Line: in.Line, Value: in.Value, Remedy: in.Remedy, Table: table}}
+		return &Error{
+			Reason: reason, Message: "table " + table + ": " + in.Error(),
+			Field: &FieldDetail{Field: in.Field, Line: in.Line, Value: in.Value, Remedy: in.Remedy, Table: table},
+		}
 	case errors.As(err, &limit):
 		return limitError(limit.Limit, limit.Value, limit.Max)
 	case errors.As(err, &feature):
@@ -90,8 +96,10 @@ func abortedError(o Outcome) error {
 }
 
 func otherDigests(o Outcome) error {
-	return &Error{Reason: OtherDigests, Message: "the transaction is committed, with other parts than these: use another key for other work",
-		Txn: &TxnDetail{Txn: o.Txn, Key: o.Key, Attempt: o.Attempt}}
+	return &Error{
+		Reason: OtherDigests, Message: "the transaction is committed, with other parts than these: use another key for other work",
+		Txn: &TxnDetail{Txn: o.Txn, Key: o.Key, Attempt: o.Attempt},
+	}
 }
 
 func frozenError(row TableInfo) error {
@@ -159,16 +167,20 @@ func (c *Catalog) logErrorAt(row TableInfo, err error) error {
 		if bad.Fault == tables.NotATable {
 			reason = NotATable
 		}
-		return &Error{Reason: reason, Message: bad.Error(), Table: &TableDetail{Table: row.Name, TableID: row.ID, URI: row.URI,
-			Version: bad.Version, File: bad.File, Detail: bad.Fault.String() + " " + bad.Reason}}
+		return &Error{Reason: reason, Message: bad.Error(), Table: &TableDetail{
+			Table: row.Name, TableID: row.ID, URI: row.URI,
+			Version: bad.Version, File: bad.File, Detail: bad.Fault.String() + " " + bad.Reason,
+		}}
 	}
 	return c.objectsError(row.URI, err)
 }
 
 func (c *Catalog) tableError(t *handle, reason Reason, msg string, cause error) error {
 	row := c.row(t.id)
-	return &Error{Reason: reason, Message: fmt.Sprintf("table %s: %s", row.Name, msg), Cause: cause,
-		Table: &TableDetail{Table: row.Name, TableID: row.ID, URI: row.URI, Version: twophase.NoVersion, Detail: msg}}
+	return &Error{
+		Reason: reason, Message: fmt.Sprintf("table %s: %s", row.Name, msg), Cause: cause,
+		Table: &TableDetail{Table: row.Name, TableID: row.ID, URI: row.URI, Version: twophase.NoVersion, Detail: msg},
+	}
 }
 
 func isContext(err error) bool {
@@ -182,8 +194,10 @@ func (c *Catalog) objectsError(uri string, err error) error {
 		return err
 	}
 	c.log.Warn("object store", "table", uri, "error", err)
-	return &Error{Reason: ObjectsUnavailable, Message: "the object store cannot be used now; repeat the call", Cause: err,
-		Table: &TableDetail{URI: uri, Version: twophase.NoVersion}}
+	return &Error{
+		Reason: ObjectsUnavailable, Message: "the object store cannot be used now; repeat the call", Cause: err,
+		Table: &TableDetail{URI: uri, Version: twophase.NoVersion},
+	}
 }
 
 // storeError is the catalog's own store.

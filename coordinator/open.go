@@ -229,8 +229,10 @@ func (o *openTxns) save(ctx context.Context, id twophase.TxnID) error {
 	t, ok := o.m[id]
 	var b []byte
 	if ok {
-		rec := openRecord{Txn: id.String(), Key: t.ref.key, Attempt: t.ref.attempt, Position: uint64(t.ref.begun), Client: t.client,
-			Begun: t.begun, Deadline: t.ref.deadline}
+		rec := openRecord{
+			Txn: id.String(), Key: t.ref.key, Attempt: t.ref.attempt, Position: uint64(t.ref.begun), Client: t.client,
+			Begun: t.begun, Deadline: t.ref.deadline,
+		}
 		for _, st := range t.tables {
 			rec.Tables, rec.Bytes, rec.Parts = append(rec.Tables, string(st.Table)), append(rec.Bytes, st.Bytes), append(rec.Parts, st.Parts)
 		}

@@ -32,8 +32,10 @@ func (c *Catalog) outcomeOf(s *twophase.State, id twophase.TxnID, o *twophase.Ou
 	out := Outcome{Txn: id, DecidedAt: o.Time.Std(), Position: o.Position}
 	if a := o.Abort; a != nil {
 		out.Key, out.Attempt = a.Key, a.Attempt
-		out.Aborted = &ConflictDetail{Txn: id, TableID: a.Table, Table: nameOf(s, a.Table), Version: a.Version, Rule: a.Rule,
-			Path: a.Path, Winner: a.Winner, Detail: a.Detail}
+		out.Aborted = &ConflictDetail{
+			Txn: id, TableID: a.Table, Table: nameOf(s, a.Table), Version: a.Version, Rule: a.Rule,
+			Path: a.Path, Winner: a.Winner, Detail: a.Detail,
+		}
 		return out
 	}
 	out.Key, out.Attempt = o.Commit.Key, o.Commit.Attempt
@@ -42,8 +44,10 @@ func (c *Catalog) outcomeOf(s *twophase.State, id twophase.TxnID, o *twophase.Ou
 		p, table := &o.Parts[i], o.Commit.Parts[i].Table
 		d := Delivery{Table: table, Name: nameOf(s, table), Status: p.Status, Version: p.Version, Place: p.Place}
 		if p.Conflict.Rule != twophase.RuleNone {
-			d.Conflict = &ConflictDetail{Txn: id, Table: d.Name, TableID: table, Version: twophase.NoVersion,
-				Rule: p.Conflict.Rule, Path: p.Conflict.Path, Detail: p.Conflict.Detail}
+			d.Conflict = &ConflictDetail{
+				Txn: id, Table: d.Name, TableID: table, Version: twophase.NoVersion,
+				Rule: p.Conflict.Rule, Path: p.Conflict.Path, Detail: p.Conflict.Detail,
+			}
 		}
 		done.Tables = append(done.Tables, d)
 	}
@@ -137,8 +141,10 @@ func (c *Catalog) resolve(ctx context.Context, ref txnRef, r OutcomeRequest) (Ou
 	if r.Token == "" {
 		since := c.rememberedSince()
 		if r.BegunAfter.IsZero() || !r.BegunAfter.After(since) {
-			return Outcome{}, &Error{Reason: OutcomeExpired,
-				Message: fmt.Sprintf("without a token, resolve needs begun_after later than %s: older outcomes are forgotten", since.Format(time.RFC3339))}
+			return Outcome{}, &Error{
+				Reason:  OutcomeExpired,
+				Message: fmt.Sprintf("without a token, resolve needs begun_after later than %s: older outcomes are forgotten", since.Format(time.RFC3339)),
+			}
 		}
 		ref.begun = c.next()
 	}
@@ -171,8 +177,10 @@ func (c *Catalog) abort(ctx context.Context, ref txnRef, rule twophase.Rule, rea
 	if err := c.upTo(ctx, ref.begun); err != nil {
 		return Outcome{}, err
 	}
-	rec := &twophase.Aborted{Txn: ref.id, Key: ref.key, Attempt: ref.attempt, Begun: ref.begun, Rule: rule,
-		Version: twophase.NoVersion, Detail: clip(reason, 1024)}
+	rec := &twophase.Aborted{
+		Txn: ref.id, Key: ref.key, Attempt: ref.attempt, Begun: ref.begun, Rule: rule,
+		Version: twophase.NoVersion, Detail: clip(reason, 1024),
+	}
 	err := c.seq.submit(ctx, twophase.Request{Abort: rec})
 	var refused *twophase.Refused
 	if errors.As(err, &refused) {

@@ -30,8 +30,10 @@ type publisher struct {
 }
 
 func newPublisher(c *Catalog) *publisher {
-	return &publisher{c: c, ready: make(chan struct{}, 1), puts: make(chan struct{}, c.cfg.Limits.PutParallel),
-		running: map[twophase.RoundID]bool{}, progress: map[string]time.Duration{}}
+	return &publisher{
+		c: c, ready: make(chan struct{}, 1), puts: make(chan struct{}, c.cfg.Limits.PutParallel),
+		running: map[twophase.RoundID]bool{}, progress: map[string]time.Duration{},
+	}
 }
 
 // look says that the fold has moved.

@@ -60,8 +60,10 @@ func (c *Catalog) Register(ctx context.Context, r RegisterRequest) (TableInfo, [
 	if err != nil {
 		return TableInfo{}, nil, inputError(r.Name, err)
 	}
-	rec := &twophase.Registered{Name: r.Name, URI: p.uri, Mode: r.Mode, OneTxnPerVersion: r.OneTxnPerVersion,
-		MetaDataID: state.Profile().MetaData.ID, Version: state.Version(), Marker: state.Marker(c.journal.Meta().Catalog)}
+	rec := &twophase.Registered{
+		Name: r.Name, URI: p.uri, Mode: r.Mode, OneTxnPerVersion: r.OneTxnPerVersion,
+		MetaDataID: state.Profile().MetaData.ID, Version: state.Version(), Marker: state.Marker(c.journal.Meta().Catalog),
+	}
 	commit, err := p.log.ReadCommit(ctx, rec.Version)
 	if err != nil && !errors.Is(err, objstore.ErrNotFound) {
 		return TableInfo{}, nil, c.logErrorAt(row, err)
@@ -80,9 +82,11 @@ func (c *Catalog) Register(ctx context.Context, r RegisterRequest) (TableInfo, [
 // and its owner object has to be there and ours still.
 func (c *Catalog) registered(ctx context.Context, p placed, row TableInfo, r RegisterRequest) (TableInfo, []string, error) {
 	if row.Mode != r.Mode || row.OneTxnPerVersion != r.OneTxnPerVersion {
-		return TableInfo{}, nil, &Error{Reason: TableExists,
+		return TableInfo{}, nil, &Error{
+			Reason:  TableExists,
 			Message: fmt.Sprintf("table %s is registered already, as %s and one_txn_per_version=%t; change its mode with SetTableMode", row.Name, row.Mode, row.OneTxnPerVersion),
-			Table:   &TableDetail{Table: row.Name, TableID: row.ID, URI: row.URI, Version: twophase.NoVersion}}
+			Table:   &TableDetail{Table: row.Name, TableID: row.ID, URI: row.URI, Version: twophase.NoVersion},
+		}
 	}
 	err := p.log.Claim(ctx, c.owner(row.ID), r.TakeOver)
 	var owned *tables.OwnedError
@@ -96,9 +100,11 @@ func (c *Catalog) registered(ctx context.Context, p placed, row TableInfo, r Reg
 }
 
 func ownedError(uri, catalog, incarnation string) error {
-	return &Error{Reason: TableOwned,
+	return &Error{
+		Reason:  TableOwned,
 		Message: fmt.Sprintf("table %s belongs to catalog %s; release it there, or take it over if that catalog is gone", uri, catalog),
-		Owner:   &OwnerDetail{URI: uri, Catalog: catalog, Incarnation: incarnation}}
+		Owner:   &OwnerDetail{URI: uri, Catalog: catalog, Incarnation: incarnation},
+	}
 }
 
 // notTaken says early, before anything is written, that a name or a place is
@@ -106,8 +112,10 @@ func ownedError(uri, catalog, incarnation string) error {
 func (c *Catalog) notTaken(name, uri string) error {
 	for _, ref := range []string{name, uri} {
 		if row, err := c.table(ref); err == nil {
-			return &Error{Reason: TableExists, Message: fmt.Sprintf("table %s at %s is registered already", row.Name, row.URI),
-				Table: &TableDetail{Table: row.Name, TableID: row.ID, URI: row.URI, Version: twophase.NoVersion}}
+			return &Error{
+				Reason: TableExists, Message: fmt.Sprintf("table %s at %s is registered already", row.Name, row.URI),
+				Table: &TableDetail{Table: row.Name, TableID: row.ID, URI: row.URI, Version: twophase.NoVersion},
+			}
 		}
 	}
 	return nil
@@ -175,8 +183,10 @@ func (c *Catalog) Create(ctx context.Context, r CreateRequest) (TableInfo, []str
 	if err != nil {
 		return TableInfo{}, nil, err
 	}
-	data, err := tables.RenderCreate(tables.CreateInput{ID: uuid.NewString(), Name: r.Name, Description: r.Description, Schema: r.Schema,
-		PartitionColumns: r.PartitionColumns, Properties: r.Properties, Time: twophase.TimeOf(c.cfg.Now()), EngineVersion: c.cfg.Version})
+	data, err := tables.RenderCreate(tables.CreateInput{
+		ID: uuid.NewString(), Name: r.Name, Description: r.Description, Schema: r.Schema,
+		PartitionColumns: r.PartitionColumns, Properties: r.Properties, Time: twophase.TimeOf(c.cfg.Now()), EngineVersion: c.cfg.Version,
+	})
 	if err != nil {
 		return TableInfo{}, nil, inputError(r.Name, err)
 	}
@@ -209,8 +219,10 @@ func (c *Catalog) Create(ctx context.Context, r CreateRequest) (TableInfo, []str
 	if err != nil {
 		return TableInfo{}, nil, inputError(r.Name, err)
 	}
-	rec := &twophase.Created{Registered: twophase.Registered{Table: id, Name: r.Name, URI: p.uri, Mode: r.Mode, OneTxnPerVersion: r.OneTxnPerVersion,
-		MetaDataID: state.Profile().MetaData.ID, Version: 0, Identity: commit.Identity}}
+	rec := &twophase.Created{Registered: twophase.Registered{
+		Table: id, Name: r.Name, URI: p.uri, Mode: r.Mode, OneTxnPerVersion: r.OneTxnPerVersion,
+		MetaDataID: state.Profile().MetaData.ID, Version: 0, Identity: commit.Identity,
+	}}
 	info, err := c.registerRecord(ctx, rec, &rec.Registered)
 	return info, warnings, err
 }
@@ -247,8 +259,10 @@ func (c *Catalog) vacant(ctx context.Context, p placed, name string, data []byte
 	if l.Last() == twophase.NoVersion || ours && l.Last() == 0 && c.createdBefore(ctx, p, data) {
 		return nil
 	}
-	return &Error{Reason: NotATable, Message: fmt.Sprintf("there is a Delta table at %s already; register it instead", p.uri),
-		Table: &TableDetail{Table: name, URI: p.uri, Version: l.Last()}}
+	return &Error{
+		Reason: NotATable, Message: fmt.Sprintf("there is a Delta table at %s already; register it instead", p.uri),
+		Table: &TableDetail{Table: name, URI: p.uri, Version: l.Last()},
+	}
 }
 
 // Release takes a table out of the catalog, and then removes its owner object. A

@@ -23,8 +23,10 @@ func (c *Catalog) Snapshot(ctx context.Context, ref SnapshotRef, filter []string
 			if !ok {
 				continue
 			}
-			out.Tables = append(out.Tables, SnapshotTable{ID: id, Name: t.Name, URI: t.URI, Version: v,
-				Frozen: t.Frozen != nil && set.version == s.Shown()})
+			out.Tables = append(out.Tables, SnapshotTable{
+				ID: id, Name: t.Name, URI: t.URI, Version: v,
+				Frozen: t.Frozen != nil && set.version == s.Shown(),
+			})
 		}
 		for name, v := range s.Tags() {
 			if v == set.version {
@@ -52,8 +54,10 @@ func (c *Catalog) only(s Snapshot, filter []string) (Snapshot, error) {
 		}
 		i := slices.IndexFunc(s.Tables, func(t SnapshotTable) bool { return t.Name == ref || string(t.ID) == ref || t.URI == uri })
 		if i < 0 {
-			return Snapshot{}, &Error{Reason: TableNotFound, Message: fmt.Sprintf("table %q is not in snapshot %d", clip(ref, 256), s.Version),
-				Field: &FieldDetail{Field: "tables", Value: clip(ref, 256), Remedy: "name a table of that snapshot"}}
+			return Snapshot{}, &Error{
+				Reason: TableNotFound, Message: fmt.Sprintf("table %q is not in snapshot %d", clip(ref, 256), s.Version),
+				Field: &FieldDetail{Field: "tables", Value: clip(ref, 256), Remedy: "name a table of that snapshot"},
+			}
 		}
 		kept = append(kept, s.Tables[i])
 	}

@@ -98,8 +98,10 @@ func (c *Catalog) parse(ctx context.Context, row TableInfo, read tables.ReadDecl
 		return nil, nil, inputError(row.Name, err)
 	}
 	p := &payload{
-		head: payloadHead{Format: payloadFormat, Table: row.ID, MetaDataID: profile.MetaData.ID,
-			Staged: profile.Fingerprint(), Read: read},
+		head: payloadHead{
+			Format: payloadFormat, Table: row.ID, MetaDataID: profile.MetaData.ID,
+			Staged: profile.Fingerprint(), Read: read,
+		},
 		actions: actions, parsed: parsed,
 	}
 	return p, profile, nil
@@ -119,8 +121,10 @@ func fitsRead(a *tables.Actions, read tables.ReadDeclaration) error {
 	if !read.Blind || a.Shape().Appends {
 		return nil
 	}
-	return &tables.InputError{Field: "read.blind", Value: "true", Reason: "the part holds more than add and txn actions",
-		Remedy: "declare the version that was read instead"}
+	return &tables.InputError{
+		Field: "read.blind", Value: "true", Reason: "the part holds more than add and txn actions",
+		Remedy: "declare the version that was read instead",
+	}
 }
 
 // checkRead checks a read declaration's shape.
@@ -200,8 +204,10 @@ func (c *Catalog) pieceError(row TableInfo, d twophase.Digest, err error) error 
 	detail := &TableDetail{Table: row.Name, TableID: row.ID, URI: row.URI, Version: twophase.NoVersion, File: d.String()}
 	switch {
 	case errors.Is(err, errNoPayload):
-		return &Error{Reason: PartNotStaged, Table: detail,
-			Message: fmt.Sprintf("part %s of table %s was never staged under this token", d, row.Name)}
+		return &Error{
+			Reason: PartNotStaged, Table: detail,
+			Message: fmt.Sprintf("part %s of table %s was never staged under this token", d, row.Name),
+		}
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err
 	}
@@ -254,7 +260,8 @@ func (c *Catalog) join(ctx context.Context, row TableInfo, digests []twophase.Di
 		return nil, inputError(row.Name, err)
 	}
 	p := &part{row: row, read: head.Read, actions: actions, record: twophase.Part{
-		Table: row.ID, MetaDataID: head.MetaDataID, Digests: digests, Read: read, Facts: facts, Shape: actions.Shape()}}
+		Table: row.ID, MetaDataID: head.MetaDataID, Digests: digests, Read: read, Facts: facts, Shape: actions.Shape(),
+	}}
 	if len(facts) > c.cfg.Limits.FactsBytes {
 		if p.record.FactsRef, err = c.facts.store(ctx, facts); err != nil {
 			return nil, c.objectsError(row.URI, err)

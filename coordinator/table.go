@@ -34,8 +34,10 @@ func (c *Catalog) table(ref string) (TableInfo, error) {
 		}
 	})
 	if !found {
-		return TableInfo{}, &Error{Reason: TableNotFound, Message: fmt.Sprintf("table %q is not in catalog %s", clip(ref, 256), c.cfg.Name),
-			Field: &FieldDetail{Field: "table", Value: clip(ref, 256), Remedy: "register the table first, or check its name"}}
+		return TableInfo{}, &Error{
+			Reason: TableNotFound, Message: fmt.Sprintf("table %q is not in catalog %s", clip(ref, 256), c.cfg.Name),
+			Field: &FieldDetail{Field: "table", Value: clip(ref, 256), Remedy: "register the table first, or check its name"},
+		}
 	}
 	c.stoppedBy(&info)
 	return info, nil
@@ -57,8 +59,10 @@ func (c *Catalog) row(id twophase.TableID) TableInfo {
 }
 
 func infoOf(t *twophase.Table) TableInfo {
-	return TableInfo{ID: t.Table, Name: t.Name, URI: t.URI, MetaDataID: t.MetaDataID, Mode: t.Mode, Version: t.Recorded, Marker: t.Marker,
-		OneTxnPerVersion: t.OneTxnPerVersion, Frozen: frozenDetail(t), Pending: len(t.Pending)}
+	return TableInfo{
+		ID: t.Table, Name: t.Name, URI: t.URI, MetaDataID: t.MetaDataID, Mode: t.Mode, Version: t.Recorded, Marker: t.Marker,
+		OneTxnPerVersion: t.OneTxnPerVersion, Frozen: frozenDetail(t), Pending: len(t.Pending),
+	}
 }
 
 func (c *Catalog) stoppedBy(info *TableInfo) {
@@ -192,6 +196,8 @@ func givenUpRule(s *twophase.State, ch *twophase.Change, id twophase.TableID) tw
 
 func stateOf(s *tables.State) *TableState {
 	p := s.Profile()
-	return &TableState{Version: s.Version(), Profile: p, Files: int64(s.NumFiles()), Bytes: s.TotalSize(),
-		LogRetention: p.LogRetention(), DeletedFileRetention: p.DeletedFileRetention()}
+	return &TableState{
+		Version: s.Version(), Profile: p, Files: int64(s.NumFiles()), Bytes: s.TotalSize(),
+		LogRetention: p.LogRetention(), DeletedFileRetention: p.DeletedFileRetention(),
+	}
 }

@@ -45,8 +45,10 @@ type txnRef struct {
 // counts, against a head that was read later (R6).
 func (c *Catalog) open(s string) (txnRef, error) {
 	bad := func(why string) (txnRef, error) {
-		return txnRef{}, &Error{Reason: InvalidToken, Message: "the token " + why,
-			Field: &FieldDetail{Field: "token", Remedy: "pass the token that Begin answered, unchanged"}}
+		return txnRef{}, &Error{
+			Reason: InvalidToken, Message: "the token " + why,
+			Field: &FieldDetail{Field: "token", Remedy: "pass the token that Begin answered, unchanged"},
+		}
 	}
 	if s == "" {
 		return bad("is missing")
@@ -77,6 +79,8 @@ func (c *Catalog) open(s string) (txnRef, error) {
 
 func (c *Catalog) tokenOf(r txnRef) string {
 	meta := c.journal.Meta()
-	return c.sign(token{Txn: r.id.String(), Key: r.key, Attempt: r.attempt, Catalog: meta.Catalog, Incarnation: meta.Incarnation,
-		Position: uint64(r.begun), Deadline: r.deadline.UnixMilli()})
+	return c.sign(token{
+		Txn: r.id.String(), Key: r.key, Attempt: r.attempt, Catalog: meta.Catalog, Incarnation: meta.Incarnation,
+		Position: uint64(r.begun), Deadline: r.deadline.UnixMilli(),
+	})
 }
