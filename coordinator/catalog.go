@@ -293,12 +293,20 @@ func (c *Catalog) AtLeast(ctx context.Context, v twophase.SnapshotVersion) error
 	if err := c.catchUp(ctx); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, atLeastWait)
+	ctx, cancel := context.WithTimeout(ctx, patience(ctx))
 	defer cancel()
 	if err := c.ledger.wait(ctx, func(s *twophase.State) bool { return s.Shown() >= v }); err != nil {
 		return &Error{Reason: ReplicaBehind, Message: fmt.Sprintf("this replica has not seen snapshot %d yet; its newest is %d", v, c.Shown()), Cause: err}
 	}
 	return nil
+}
+
+// patience ends before the client's deadline does, so that it hears why.
+func patience(ctx context.Context) time.Duration {
+	if end, ok := ctx.Deadline(); ok {
+		return min(atLeastWait, time.Until(end)*3/4)
+	}
+	return atLeastWait
 }
 
 // submitFetching submits a record and fetches the facts that its verdicts need.

@@ -41,8 +41,9 @@ type handle struct {
 	// disowned says that another catalog took the table over.
 	disowned error
 
-	look looker
-	tail tail
+	look    looker
+	tail    tail
+	foreign foreignCounter
 }
 
 type seenETag struct {
@@ -81,7 +82,7 @@ func (h *handles) open(uri string) (*tables.Log, error) {
 	if err != nil {
 		return nil, &Error{
 			Reason: InvalidRequest, Message: fmt.Sprintf("table location %s: %v", uri, err),
-			Field: &FieldDetail{Field: "uri", Value: uri, Remedy: "use a location under a prefix that the server allows"}, Cause: err,
+			Field: &FieldDetail{Field: "uri", Value: uri, Remedy: "use a location that the server allows; its operator can allow more"}, Cause: err,
 		}
 	}
 	return tables.NewLog(tables.LogConfig{Store: store, Key: key, URI: uri, ReadCheckpoint: h.c.cfg.ReadCheckpoint}), nil

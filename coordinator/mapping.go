@@ -169,7 +169,7 @@ func (c *Catalog) logErrorAt(row TableInfo, err error) error {
 		}
 		return &Error{Reason: reason, Message: bad.Error(), Table: &TableDetail{
 			Table: row.Name, TableID: row.ID, URI: row.URI,
-			Version: bad.Version, File: bad.File, Detail: bad.Fault.String() + " " + bad.Reason,
+			Version: bad.Version, File: bad.File, Detail: strings.TrimSuffix(bad.Fault.String()+": "+bad.Reason, ": "),
 		}}
 	}
 	return c.objectsError(row.URI, err)

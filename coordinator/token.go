@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"strings"
 	"time"
 
 	"github.com/txcoord/txcoord/twophase"
@@ -24,11 +25,14 @@ type token struct {
 
 const macBytes = 16
 
+// tokenMark begins every token, so that none looks like a flag.
+const tokenMark = "t"
+
 func (c *Catalog) sign(t token) string {
 	body, _ := json.Marshal(t) // strings and numbers only
 	mac := hmac.New(sha256.New, []byte(c.journal.Meta().Secret))
 	mac.Write(body)
-	return base64.RawURLEncoding.EncodeToString(append(mac.Sum(nil)[:macBytes], body...))
+	return tokenMark + base64.RawURLEncoding.EncodeToString(append(mac.Sum(nil)[:macBytes], body...))
 }
 
 // txnRef is a token that was read: the transaction that it names.
@@ -53,8 +57,9 @@ func (c *Catalog) open(s string) (txnRef, error) {
 	if s == "" {
 		return bad("is missing")
 	}
-	raw, err := base64.RawURLEncoding.DecodeString(s)
-	if err != nil || len(raw) < macBytes {
+	body, marked := strings.CutPrefix(s, tokenMark)
+	raw, err := base64.RawURLEncoding.DecodeString(body)
+	if !marked || err != nil || len(raw) < macBytes {
 		return bad("is not one of ours")
 	}
 	meta := c.journal.Meta()

@@ -85,7 +85,10 @@ func closed(t *twophase.Table) bool {
 func (c *Catalog) record(ctx context.Context, t *handle, found twophase.AppendRecord, at twophase.Position) error {
 	rec := found.Record
 	if f, ok := rec.(*twophase.Foreign); ok {
-		c.log.Info("foreign commit", "table", t.uri, "version", f.Version, "engine", f.Engine)
+		c.log.Debug("foreign commit", "table", t.uri, "version", f.Version, "engine", f.Engine)
+		if n := t.foreign.count(c.cfg.Boot()); n > 0 {
+			c.log.Info("foreign commits", "table", t.uri, "count", n, "newest", f.Version, "engine", f.Engine)
+		}
 		stored, err := c.spill(ctx, f)
 		if err != nil {
 			return err

@@ -61,11 +61,16 @@ type FeatureError struct {
 	Table   string
 	Feature string
 	// Write: the table can be read, and not be written.
-	Write  bool
+	Write bool
+	// Added: an action would bring the feature in; the table is as it was.
+	Added  bool
 	Reason string
 }
 
 func (e *FeatureError) Error() string {
+	if e.Added {
+		return fmt.Sprintf("the protocol action is refused, and table %s stays as it is: %s", e.Table, e.cause())
+	}
 	verb := "read"
 	if e.Write {
 		verb = "written"

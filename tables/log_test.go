@@ -251,6 +251,7 @@ func TestErrorTexts(t *testing.T) {
 		"line 3: add.path: is missing (x); mend it": &tables.InputError{Line: 3, Field: "add.path", Reason: "is missing", Value: "x", Remedy: "mend it"},
 		"is empty":                        &tables.InputError{Reason: "is empty"},
 		"line_bytes is 9, the limit is 3": &tables.LimitError{Limit: "line_bytes", Value: 9, Max: 3},
+		"the protocol action is refused, and table t stays as it is: feature f: because":                     &tables.FeatureError{Table: "t", Feature: "f", Write: true, Added: true, Reason: "because"},
 		"table t cannot be written: feature f: because":                                                      &tables.FeatureError{Table: "t", Feature: "f", Write: true, Reason: "because"},
 		"table t: x.json: line 2: torn commit: why":                                                          &tables.LogError{Fault: tables.Torn, Table: "t", File: "x.json", Line: 2, Reason: "why"},
 		"table t: unsupported protocol: feature f: because":                                                  &tables.LogError{Fault: tables.Unsupported, Table: "t", Err: &tables.FeatureError{Table: "t", Feature: "f", Reason: "because"}},

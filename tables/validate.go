@@ -74,6 +74,9 @@ func (p *Profile) checkProtocol(next *Protocol) error {
 		return definitionError(err)
 	}
 	if err := next.checkWritable(p.URI); err != nil {
+		if feature, ok := errors.AsType[*FeatureError](err); ok {
+			feature.Added = true
+		}
 		return err
 	}
 	if lost := p.inForce &^ next.inForce(); lost != 0 {

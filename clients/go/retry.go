@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -12,14 +13,22 @@ import (
 // retry repeats a call while its outcome is unknown, with growing, random pauses,
 // or with the pause that the server asks for. It gives up when the time is over,
 // and returns the last error then: for a Commit that means that the transaction
-// may or may not be committed.
+// may or may not be committed. A call that the deadline cuts short says less than
+// the one before it, whose error comes first.
 func (c *conn) retry(ctx context.Context, call func() error) error {
 	pauses := newBackOff(20*time.Millisecond, 5*time.Second)
 	started := time.Now()
+	var last error
 	for {
 		err := call()
+		if err != nil && last != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) && errors.Is(err, context.DeadlineExceeded) {
+			return fmt.Errorf("%w (%w)", last, ctx.Err())
+		}
 		if err == nil || !repeatable(ctx, err) {
 			return err
+		}
+		if errors.Is(err, ErrUnavailable) {
+			last = err
 		}
 		pause := max(pauses.NextBackOff(), retryAfter(err))
 		if time.Since(started)+pause > c.retryFor || !sleep(ctx, pause) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	txcoordv1 "github.com/txcoord/txcoord/proto/txcoord/v1"
@@ -38,11 +39,15 @@ type TransactionError struct {
 	Key           string
 	Attempt       uint32
 	Token         string
-	Err           error
+	// Runs is how often the function ran.
+	Runs int
+	Err  error
+
+	stopped string // why it was not run again, where it might have been
 }
 
 func (e *TransactionError) Error() string {
-	return fmt.Sprintf("transaction %s (key %q, attempt %d): %v", e.TransactionID, e.Key, e.Attempt, e.Err)
+	return fmt.Sprintf("transaction %s (key %q, attempt %d)%s: %v", e.TransactionID, e.Key, e.Attempt, e.stopped, e.Err)
 }
 
 // Unwrap returns what went wrong.
@@ -74,7 +79,9 @@ func VerifyFiles() TransactOption { return func(s *settings) { s.verify = true }
 // is committed already, fn does not run and the result says so. fn runs again,
 // from the start and as the next attempt of the key, when a conflict, a passed
 // deadline or a read point that is too old lost the attempt; so it has to read
-// again what it depends on. When fn returns any other error, the transaction is
+// again what it depends on. It does not run again when it staged the same changes
+// from the same read points twice and lost them to the same conflict, or twice added
+// a file that is there already. When fn returns any other error, the transaction is
 // aborted and Transact returns the error.
 //
 // The key names the piece of work ("orders-2026-11-29"), not the try. Without one
@@ -93,6 +100,7 @@ func (c *Client) Transact(
 		key = uuid.NewString()
 	}
 	pauses := newBackOff(10*time.Millisecond, time.Second)
+	var before *loss
 	for attempt, run := uint32(1), 1; ; run++ {
 		tx, done, err := c.begin(ctx, key, attempt, s)
 		if err != nil || done != nil {
@@ -102,8 +110,18 @@ func (c *Client) Transact(
 		if err == nil {
 			return result, nil
 		}
-		if !tx.lost(err) || run >= s.runs || !sleep(ctx, pauses.NextBackOff()) {
-			return nil, tx.errorOf(err)
+		if !tx.lost(err) {
+			return nil, tx.errorOf(err, run, "")
+		}
+		now := tx.lossOf(err)
+		if now.again(before) {
+			return nil, tx.errorOf(err, run, fmt.Sprintf(", after %d runs that lost to the same conflict with what no further run would change", run))
+		}
+		if before = now; run >= s.runs {
+			return nil, tx.errorOf(err, run, fmt.Sprintf(", after %d runs, as many as MaxRuns allows", run))
+		}
+		if !sleep(ctx, pauses.NextBackOff()) {
+			return nil, tx.errorOf(err, run, fmt.Sprintf(", after %d runs, when the context ended", run))
 		}
 		attempt = tx.attempt + 1
 	}
@@ -206,8 +224,42 @@ func (tx *Tx) lost(err error) bool {
 		errors.Is(e, ErrAborted) && e.Conflict.GetRule() == txcoordv1.Rule_RULE_RESOLVED
 }
 
-func (tx *Tx) errorOf(err error) error {
+func (tx *Tx) errorOf(err error, runs int, stopped string) error {
 	return &TransactionError{
-		TransactionID: tx.id, Key: tx.key, Attempt: tx.attempt, Token: tx.token, Err: err,
+		TransactionID: tx.id, Key: tx.key, Attempt: tx.attempt, Token: tx.token, Runs: runs, Err: err, stopped: stopped,
 	}
+}
+
+// loss is a lost attempt: the conflict, and what was to be committed. Digests are
+// over actions and read declaration.
+type loss struct {
+	conflict *txcoordv1.ConflictDetail
+	commit   *txcoordv1.CommitRequest
+}
+
+// lossOf is nil for what is not a conflict: time alone may heal it.
+func (tx *Tx) lossOf(err error) *loss {
+	var e *Error
+	if !errors.As(err, &e) || !errors.Is(e, ErrConflict) || e.Conflict == nil {
+		return nil
+	}
+	return &loss{conflict: e.Conflict, commit: tx.commitRequest()}
+}
+
+// again reports whether the attempt was lost as the one before it was, and the next
+// one would be, too.
+func (l *loss) again(before *loss) bool {
+	if l == nil || before == nil {
+		return false
+	}
+	a, b := l.conflict, before.conflict
+	if a.GetRule() != b.GetRule() || a.GetTableId() != b.GetTableId() || a.GetTable() != b.GetTable() || a.GetPath() != b.GetPath() {
+		return false
+	}
+	if a.GetRule() == txcoordv1.Rule_RULE_PATH_EXISTS {
+		return true
+	}
+	return proto.Equal(
+		&txcoordv1.CommitRequest{Tables: l.commit.GetTables(), Reads: l.commit.GetReads()},
+		&txcoordv1.CommitRequest{Tables: before.commit.GetTables(), Reads: before.commit.GetReads()})
 }

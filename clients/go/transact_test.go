@@ -3,6 +3,7 @@ package client_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -28,6 +29,14 @@ func stageTwo(ctx context.Context) func(*client.Tx) error {
 			}
 		}
 		return nil
+	}
+}
+
+// stageAnew stages what a run makes of what it reads: other bytes each time.
+func stageAnew(ctx context.Context) func(*client.Tx) error {
+	return func(tx *client.Tx) error {
+		_, err := tx.Stage(ctx, "orders", client.AtVersion(int64(tx.Attempt()), nil), fmt.Appendf(nil, `{"add":{"path":"%d"}}`, tx.Attempt()))
+		return err
 	}
 }
 
@@ -167,7 +176,7 @@ func TestTransactRunsAgainAfterConflict(t *testing.T) {
 			var attempts []uint32
 			r, err := c.Transact(t.Context(), "k", func(tx *client.Tx) error {
 				attempts = append(attempts, tx.Attempt())
-				return stageTwo(t.Context())(tx)
+				return stageAnew(t.Context())(tx)
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -183,9 +192,13 @@ func TestTransactStopsAtTheLimit(t *testing.T) {
 	s := &server{}
 	loseFirst(s, 100, "CONFLICT", txcoordv1.Rule_RULE_DELETE_DELETE)
 	c := start(t, s, client.Options{})
-	_, err := c.Transact(t.Context(), "k", stageTwo(t.Context()), client.MaxRuns(3))
+	_, err := c.Transact(t.Context(), "k", stageAnew(t.Context()), client.MaxRuns(3))
 	var e *client.Error
+	var te *client.TransactionError
 	if !errors.Is(err, client.ErrConflict) || !errors.As(err, &e) || e.Conflict.GetVersion() != 7 {
+		t.Errorf("error %v", err)
+	}
+	if !errors.As(err, &te) || te.Runs != 3 || !strings.Contains(err.Error(), "after 3 runs, as many as MaxRuns allows") {
 		t.Errorf("error %v", err)
 	}
 	if n := s.count("Commit"); n != 3 {

@@ -3,7 +3,9 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -18,10 +20,11 @@ import (
 
 type txAdd struct {
 	Table     string   `arg:"" help:"The table, by name, id or URI."`
-	Files     []string `arg:"" name:"file" help:"Parquet files that lie in the table's folder. Only their footers are read."`
+	Files     []string `arg:"" name:"file" help:"Parquet files that lie in the table's folder; a relative path is taken from where this command runs, and else from that folder. Only their footers are read."`
 	Token     string   `help:"Stage to this transaction. Without it the files are committed at once, as a transaction of their own." placeholder:"TOKEN"`
 	Key       string   `help:"Key of that transaction; a random one if left out." xor:"alone"`
-	Partition []string `help:"Partition value of all files, for what their paths do not say. COLUMN alone is null." placeholder:"COLUMN=VALUE" sep:"none"`
+	Attempt   uint32   `help:"Attempt of the key, from 1. The next one may commit once all before are aborted."`
+	Partition []string `help:"Partition value of all files, for what their paths do not say; it may not contradict them. COLUMN alone is null." placeholder:"COLUMN=VALUE" sep:"none"`
 	readFlags
 	decideFlags
 }
@@ -29,6 +32,9 @@ type txAdd struct {
 func (c *txAdd) Run(ctx context.Context, s *session) error {
 	if c.Token != "" && (c.Key != "" || len(c.Read) > 0 || c.WaitLimit != 0 || c.VerifyFiles) {
 		return usage("--token", "", "with it nothing is committed yet; leave --key, --read, --wait-limit and --verify-files to tx commit")
+	}
+	if c.Attempt != 0 && c.Key == "" {
+		return usage("--attempt", fmt.Sprint(c.Attempt), "it counts the attempts of a key: give it with --key, or leave it out")
 	}
 	return s.call(ctx, "adding to "+c.Table, func(ctx context.Context, api *client.Client) error {
 		d, err := api.Tables.DescribeTable(ctx, &txcoordv1.DescribeTableRequest{Table: c.Table})
@@ -58,7 +64,7 @@ func (c *txAdd) commitAlone(
 	ctx context.Context, s *session, api *client.Client, read *txcoordv1.ReadDeclaration, actions []byte,
 ) error {
 	req := &txcoordv1.CommitOnceRequest{
-		Key: or(c.Key, "txcoord tx add "+uuid.NewString()), VerifyFiles: c.VerifyFiles,
+		Key: or(c.Key, "txcoord tx add "+uuid.NewString()), Attempt: c.Attempt, VerifyFiles: c.VerifyFiles,
 		Tables: []*txcoordv1.OnceTable{{Table: c.Table, Read: read, Actions: actions}},
 	}
 	var err error
@@ -67,6 +73,9 @@ func (c *txAdd) commitAlone(
 	}
 	req.Wait, req.WaitLimit = c.wait()
 	a, err := commitWhole(ctx, api, req)
+	if err != nil && c.Key != "" {
+		return advise(err, nextAttempt(fmt.Sprintf("--attempt %d", max(c.Attempt, 1)+1)))
+	}
 	if err != nil {
 		return err
 	}
@@ -122,6 +131,10 @@ func localRoot(uri string) (string, error) {
 func addAction(
 	ctx context.Context, table *datafile.Table, root, name string, values map[string]*string,
 ) ([]byte, error) {
+	name, err := find(root, name)
+	if err != nil {
+		return nil, err
+	}
 	path, err := below(root, name)
 	if err != nil {
 		return nil, err
@@ -141,6 +154,23 @@ func addAction(
 	}
 	footer.Modified = info.ModTime()
 	return table.Add(footer, path, values)
+}
+
+// find is a file by its path from here, or else from the table's folder.
+func find(root, name string) (string, error) {
+	_, err := os.Stat(name)
+	if !errors.Is(err, fs.ErrNotExist) || filepath.IsAbs(name) {
+		return name, err
+	}
+	inTable := filepath.Join(root, name)
+	if _, err := os.Stat(inTable); err == nil {
+		return inTable, nil
+	}
+	here, err := filepath.Abs(".")
+	if err != nil {
+		return "", err
+	}
+	return "", usage("file", name, "no such file, neither in "+here+", where this command runs, nor in the table's folder "+root)
 }
 
 // below is a file's path below the table's root, with slashes.

@@ -84,7 +84,8 @@ func TestTables(t *testing.T) {
 	s.fails(6, []string{"tables", "thaw", "orders"}, "NOTHING_TO_THAW")
 	s.fails(3, []string{"tables", "describe", "nope"}, "TABLE_NOT_FOUND")
 	s.fails(5, []string{"tables", "create", "orders", filepath.Join(s.warehouse, "o2"), "--schema", schema}, "TABLE_EXISTS")
-	s.fails(6, []string{"tables", "register", "empty", s.warehouse}, "NOT_A_TABLE")
+	s.fails(6, []string{"tables", "register", "empty", s.warehouse}, "NOT_A_TABLE", "txcoord tables create empty")
+	s.fails(5, []string{"tables", "register", "orders", filepath.Join(s.warehouse, "orders"), "--mode", "exclusive"}, "TABLE_EXISTS", "txcoord tables mode")
 	s.ok("tables", "release", "orders")
 	s.ok("tables", "register", "sales", filepath.Join(s.warehouse, "orders"), "--one-txn-per-version")
 	same(t, "sales\n", s.ok("tables", "list", "-o", "id"))
@@ -110,6 +111,7 @@ func TestTransactionStepByStep(t *testing.T) {
 	if !strings.Contains(again, "attempt") {
 		t.Errorf("begin: %s", again)
 	}
+	s.fails(2, []string{"tx", "stage", "orders", "--token", token}, "there is no action")
 	orders := line(s.with(add("a"), "tx", "stage", "orders", "--token", token, "-o", "id"))
 	items := line(s.with(add("b"), "tx", "stage", "items", "-", "--token", token, "-o", "id"))
 	if !strings.HasPrefix(orders, "orders=") {
@@ -162,12 +164,14 @@ func TestAborts(t *testing.T) {
 	}
 	part := line(s.with(add("a"), "tx", "stage", "orders", "--token", line(s.ok("tx", "begin", "-o", "id")), "-o", "id"))
 	s.fails(4, []string{"tx", "commit", "--token", token, part}, "ABORTED", "rule: client")
+	begun := txcoord(t, s.env, "", "tx", "begin", "--key", "k")
+	wantCode(t, nil, begun, 0, "attempt 1 of this key is aborted", "use --attempt 2")
 	second := line(s.ok("tx", "begin", "--key", "k", "--attempt", "2", "-o", "id"))
 	got := s.ok("tx", "show", "--token", second, "--resolve")
 	if !strings.Contains(got, "aborted") || !strings.Contains(got, "attempt      2") {
 		t.Errorf("resolve: %s", got)
 	}
-	s.fails(6, []string{"tx", "show", "--key", "unheard", "--resolve"}, "OUTCOME_EXPIRED")
+	s.fails(6, []string{"tx", "show", "--key", "unheard", "--resolve"}, "OUTCOME_EXPIRED", "--begun-after")
 	if got := s.ok("tx", "show", "--key", "unheard", "--resolve", "--begun-after", time.Now().Format(time.RFC3339)); !strings.Contains(got, "aborted") {
 		t.Errorf("resolve by key and time: %s", got)
 	}
@@ -192,13 +196,13 @@ func TestConflictsAndBadInput(t *testing.T) {
 	}
 	s.ok(one("1", "orders", "", add("a"))...)
 	s.ok(one("2", "orders", `"readVersion":1,`, remove("a"))...)
-	s.fails(4, one("3", "orders", `"readVersion":1,`, remove("a")), "CONFLICT", "rule: delete_delete", "path: a", "version: 2")
+	s.fails(4, one("3", "orders", `"readVersion":1,`, remove("a")), `"attempt": 2 in the file`, "CONFLICT", "rule: delete_delete", "path: a", "version: 2")
 	s.fails(4, one("4", "orders", `"readVersion":1,"readTable":true,`, add("b")), "CONFLICT")
 	s.fails(3, one("5", "nope", "", add("a")), "TABLE_NOT_FOUND")
 	s.fails(2, one("6", "orders", "", `{"add":{"path":"x"}}`), "INVALID_ACTION", "line: 1")
 	s.fails(2, one("7", "orders", "", add("x")+","+add("x")), "INVALID_ACTION")
 	s.fails(2, one("8", "orders", `"readVersion":9,`, add("x")), "INVALID_REQUEST")
-	s.fails(2, one("9", "orders", "", `{"nope":{}}`), "readVersion")
+	s.fails(2, one("9", "orders", "", `{"nope":{}}`), `action: "nope"`)
 	s.fails(2, commit("{"), "line 1")
 	s.fails(2, one("10", "kept", `"readVersion":0,`, remove("a")), "append-only")
 }
@@ -225,6 +229,15 @@ func TestAddFiles(t *testing.T) {
 			t.Errorf("the log lacks %s:\n%s", want, log)
 		}
 	}
+	relative := parquet(t, filepath.Join(root, "day=2026-11-30", "r.parquet"), cols, []any{int64(8)})
+	s.ok("tx", "add", "orders", "day=2026-11-30/r.parquet", "--key", "relative", "--partition", "day=2026-11-30")
+	s.fails(4, []string{"tx", "add", "orders", relative, "--key", "relative too"}, "CONFLICT", "--attempt 2")
+	s.fails(4, []string{"tx", "add", "orders", relative, "--key", "relative too", "--attempt", "2"}, "CONFLICT", "--attempt 3")
+	s.fails(2, []string{"tx", "add", "orders", "nowhere.parquet"}, "no such file, neither in", root)
+	s.fails(2, []string{"tx", "add", "orders", in, "--partition", "day=2026-09-09"}, `"2026-11-28"`, `"2026-09-09"`)
+	holds := parquet(t, filepath.Join(root, "holds.parquet"), []datafile.Column{cols[0], {Name: "day", Type: "date"}},
+		[]any{int64(8), time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC)})
+	s.fails(2, []string{"tx", "add", "orders", holds, "--partition", "day=2026-12-02"}, `holds "2026-12-01"`, `"2026-12-02"`)
 	outside := parquet(t, filepath.Join(t.TempDir(), "o.parquet"), cols, []any{int64(1)})
 	s.fails(2, []string{"tx", "add", "orders", outside}, "does not lie below the table's folder")
 	s.fails(2, []string{"tx", "add", "orders", plain}, "plain.parquet", "day")
@@ -316,6 +329,7 @@ func TestSnapshotCommands(t *testing.T) {
 	same(t, "5\n", s.ok("snapshot", "get", "--tag", "eod", "-o", "id"))
 	s.ok("snapshot", "tag", "eod", "--delete")
 	s.fails(3, []string{"snapshot", "get", "--tag", "eod"}, "SNAPSHOT_NOT_FOUND")
+	s.fails(2, []string{"snapshot", "get", "--version", "0"}, "INVALID_REQUEST", "snapshots count from 1")
 	s.fails(3, []string{"snapshot", "get", "--version", "77"}, "SNAPSHOT_NOT_FOUND")
 	same(t, "5\n4\n", s.ok("snapshot", "list", "--limit", "2", "-o", "id"))
 	same(t, "2\n", s.ok("snapshot", "list", "--table", "items", "-o", "id"))
@@ -330,8 +344,8 @@ func TestSnapshotCommands(t *testing.T) {
 	if got := s.ok("snapshot", "watch", "--after", "4", "--count", "1", "-o", "json"); strings.Count(got, "\n") != 1 || !strings.Contains(got, `"kind":"publication"`) {
 		t.Errorf("watch: %s", got)
 	}
-	s.fails(7, []string{"status", "--at-least", "99", "--timeout", "100ms"})
-	if got := s.ok("status"); !strings.Contains(got, "snapshot") || !strings.Contains(got, "tables") {
+	s.fails(7, []string{"status", "--at-least", "99", "--timeout", "4s"}, "REPLICA_BEHIND", "its newest is 5")
+	if got := s.ok("status"); !strings.Contains(got, "snapshot") || !strings.Contains(got, "the beginning") {
 		t.Errorf("status: %s", got)
 	}
 }

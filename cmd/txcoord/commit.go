@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
+	"strings"
 
 	client "github.com/txcoord/txcoord/clients/go"
 	txcoordv1 "github.com/txcoord/txcoord/proto/txcoord/v1"
@@ -22,7 +24,7 @@ func (c *commitCommand) Run(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	req, err := parseCommit(c.File, b)
+	req, err := parseCommit(inputName(c.File), b)
 	if err != nil {
 		return err
 	}
@@ -36,7 +38,7 @@ func (c *commitCommand) Run(ctx context.Context, s *session) error {
 	return s.call(ctx, "committing "+req.GetKey(), func(ctx context.Context, api *client.Client) error {
 		a, err := commitWhole(ctx, api, req)
 		if err != nil {
-			return err
+			return advise(err, nextAttempt(fmt.Sprintf("\"attempt\": %d in the file", max(req.GetAttempt(), 1)+1)))
 		}
 		return s.showOutcome(a, a.GetOutcome())
 	})
@@ -72,7 +74,7 @@ func parseCommit(name string, b []byte) (*txcoordv1.CommitOnceRequest, error) {
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&f); err != nil {
-		return nil, usage(name+at(b, d, err), "", err.Error())
+		return nil, usage(name+at(b, d, err), "", jsonText(err))
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return nil, usage(name+lineAt(b, d.InputOffset()), "", "something stands behind the end of the transaction")
@@ -110,23 +112,83 @@ func (t *fileTable) once() (*txcoordv1.OnceTable, error) {
 	if err != nil {
 		return nil, err
 	}
+	if len(t.Actions) == 0 {
+		return nil, errNoAction
+	}
 	return &txcoordv1.OnceTable{Table: t.Table, Read: read, Actions: actions}, nil
 }
 
 // actionLines puts each action on a line of its own. Only white space between
 // tokens goes: nothing is decoded and written again.
 func actionLines(all []json.RawMessage) ([]byte, error) {
-	var b bytes.Buffer
+	b := bytes.NewBuffer([]byte{}) // not nil: there is a list
 	for i, a := range all {
 		if len(a) == 0 || a[0] != '{' {
 			return nil, fmt.Errorf("actions[%d] is not an object", i)
 		}
-		if err := json.Compact(&b, a); err != nil {
+		if err := json.Compact(b, a); err != nil {
 			return nil, fmt.Errorf("actions[%d]: %w", i, err)
 		}
 		b.WriteByte('\n')
 	}
 	return b.Bytes(), nil
+}
+
+// jsonText is a decoder's error in words of JSON.
+func jsonText(err error) string {
+	var kind *json.UnmarshalTypeError
+	switch {
+	case errors.Is(err, io.EOF):
+		return "it is empty"
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return "it ends in the middle of the transaction"
+	case errors.As(err, &kind):
+		return fmt.Sprintf("%s is a JSON %s, and has to be %s", or(kind.Field, "the transaction"), kind.Value, jsonKind(kind.Type))
+	}
+	text := strings.TrimPrefix(err.Error(), "json: ")
+	if quoted, ok := strings.CutPrefix(text, "unknown field "); ok {
+		if known := memberLike(strings.Trim(quoted, `"`)); known != "" {
+			text += fmt.Sprintf("; did you mean %q?", known)
+		}
+	}
+	return text
+}
+
+func jsonKind(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Pointer:
+		return jsonKind(t.Elem())
+	case reflect.String:
+		return "a string"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Slice:
+		return "a list"
+	case reflect.Struct, reflect.Map:
+		return "an object"
+	default:
+		return "a whole number in range"
+	}
+}
+
+// members are those of a commit file.
+var members = []string{
+	"key", "attempt", "tables", "reads", "table", "actions", "blind", "readVersion", "readSnapshot", "readTable",
+	"readFiles", "readPartitions", "readApps", "isolation",
+}
+
+// memberLike is the member that somebody means who writes read_version or
+// read-versions.
+func memberLike(name string) string {
+	plain := func(s string) string {
+		return strings.TrimSuffix(strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(s)), "s")
+	}
+	for _, m := range members {
+		if plain(m) == plain(name) {
+			return m
+		}
+	}
+	return ""
 }
 
 // at says where in the file the decoder stopped.

@@ -16,7 +16,7 @@ import (
 type Config struct {
 	// Listen is where gRPC is served. Without Insecure only loopback addresses are
 	// taken, because nothing on the way is encrypted and nobody has to say who he is.
-	Listen   string `help:"Address to serve on; port 0 takes a free one ($$TXCOORD_LISTEN)." default:"${server}" environ:"TXCOORD_LISTEN" placeholder:"HOST:PORT"`
+	Listen   string `help:"Address to serve on; port 0 takes a free one ($$TXCOORD_LISTEN, else ${server})." default:"${server}" environ:"TXCOORD_LISTEN" placeholder:"HOST:PORT"`
 	Insecure bool   `help:"Serve on addresses that other machines reach, without encryption or authentication."`
 	// Warehouse is the folder of the catalog's own objects: manifests, checkpoints,
 	// large payloads. Tables may lie there, too.

@@ -86,9 +86,9 @@ func (d *demo) sums(ctx context.Context, g *grid, snapshot *txcoordv1.Snapshot) 
 	g.row("transactions", fmt.Sprintf("%d acknowledged, each exactly once in each of its tables; %d attempts aborted by conflicts",
 		len(d.writers.results), d.writers.conflicts.Load()))
 	g.row("snapshots", fmt.Sprintf("%d; order totals, items and customers agree at every one of them", len(d.seen)))
-	g.row("read by path", fmt.Sprintf("%d looks; in %d of them the tables disagreed, in %d windows", looks.total, looks.torn, len(looks.windows)))
+	g.row("read by path", fmt.Sprintf("%d looks while it ran; in %d of them the tables disagreed, in %d stretches of time", looks.total, looks.torn, len(looks.windows)))
 	if long, median := looks.longest(); long > 0 {
-		g.row("", fmt.Sprintf("longest window %s%s, median %s", rounded(long),
+		g.row("", fmt.Sprintf("the longest %s%s, the median %s", rounded(long),
 			either(d.crash.shown, " (no server for "+rounded(d.crash.down).String()+" of it)", ""), rounded(median)))
 	}
 	g.gap()
@@ -117,7 +117,7 @@ func rounded(t time.Duration) time.Duration {
 
 // farewell says how to go on with what is left.
 func (d *demo) farewell(snapshot *txcoordv1.Snapshot) error {
-	fmt.Fprintln(d.out, "\nRead the tables as they belong together, with DuckDB")
+	fmt.Fprintln(d.out, "\nRead the tables at the versions that belong together, with DuckDB")
 	fmt.Fprintln(d.out)
 	fmt.Fprint(d.out, readingCode("duckdb", "default", snapshot))
 	fmt.Fprintln(d.out, "SELECT (SELECT sum(total_cents) FROM orders) AS orders, (SELECT sum(amount_cents) FROM order_items) AS items;")

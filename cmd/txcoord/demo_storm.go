@@ -151,7 +151,8 @@ func (d *demo) tellTorn(ctx context.Context) error {
 	for _, l := range d.torn() {
 		d.more("%s", l)
 	}
-	d.more("read by path:      %s: they disagree", d.told(newest, byPath))
+	d.more("read by path, the newest version of each table, as an engine without txcoord does:")
+	d.tell(newest, byPath, "they disagree")
 	snapshot, versions, err := manifestCut(d.warehouse, "default")
 	if err != nil {
 		return err
@@ -163,8 +164,8 @@ func (d *demo) tellTorn(ctx context.Context) error {
 	if !agree(cut) {
 		return fmt.Errorf("the tables disagree at the versions of manifest %d: %s", snapshot, d.told(versions, cut))
 	}
-	d.more("read by manifests: %s: they agree", d.told(versions, cut))
-	d.more("(snapshot %d, found without any server)", snapshot)
+	d.more("read by manifests, the versions of snapshot %d, found without any server:", snapshot)
+	d.tell(versions, cut, "they agree")
 	return nil
 }
 
@@ -206,6 +207,13 @@ func either(first bool, a, b string) string {
 		return a
 	}
 	return b
+}
+
+// tell prints what three tables hold at three versions, and what that means.
+func (d *demo) tell(versions [3]int64, all [3]figures, verdict string) {
+	o, i, c := all[ordersTable], all[itemsTable], all[customersTable]
+	d.more("  orders at version %d sum up to %s, order_items at version %d to %s;", versions[ordersTable], money(o[0]), versions[itemsTable], money(i[0]))
+	d.more("  orders know %d customers, customers at version %d has %d: %s", o[2], versions[customersTable], c[2], verdict)
 }
 
 // told is what three tables hold at three versions.

@@ -31,7 +31,7 @@ func TestDemo(t *testing.T) {
 	}
 	for _, want := range []string{
 		"in one transaction", "SIGKILL for server", "read by path", "they disagree", "read by manifests", "they agree",
-		"serves again", "each exactly once in each of its tables", "agree at every one of them", "longest window",
+		"serves again", "each exactly once in each of its tables", "agree at every one of them", "the longest",
 		"CREATE OR REPLACE VIEW \"orders\"", "DeltaTable(", "txcoord serve --warehouse '",
 	} {
 		if !strings.Contains(o.out, want) {

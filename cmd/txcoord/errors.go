@@ -2,15 +2,13 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"strings"
 
+	"github.com/alecthomas/kong"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/protobuf/proto"
 
 	client "github.com/txcoord/txcoord/clients/go"
 	"github.com/txcoord/txcoord/lock/boltstore"
@@ -55,7 +53,19 @@ func usageOf(err error) error {
 	if errors.As(err, &ours) {
 		return ours
 	}
-	return &usageError{what: err.Error(), remedy: "see txcoord --help"}
+	what, command := err.Error(), "txcoord"
+	var parse *kong.ParseError
+	if errors.As(err, &parse) && parse.Context != nil {
+		node := parse.Context.Model.Node
+		if selected := parse.Context.Selected(); selected != nil {
+			node = selected
+		}
+		command = node.FullPath()
+		if word, ok := strings.CutPrefix(what, "unexpected argument "); ok && len(node.Children) > 0 {
+			what = "unknown command " + word
+		}
+	}
+	return &usageError{what: what, remedy: "see " + command + " --help"}
 }
 
 // codedError gives an error an exit code of its own.
@@ -129,71 +139,4 @@ func isInput(err error) bool {
 	var fit *datafile.FitError
 	var input *tables.InputError
 	return errors.As(err, &fit) || errors.As(err, &input)
-}
-
-// report prints an error and returns its exit code.
-func report(w io.Writer, output string, err error) int {
-	code := exitCode(err)
-	switch {
-	case err == nil, code == exitInterrupted:
-	case output == "json":
-		reportJSON(w, code, err)
-	default:
-		reportText(w, err)
-	}
-	return code
-}
-
-func reportText(w io.Writer, err error) {
-	fmt.Fprintf(w, "txcoord: %v\n", err)
-	var e *client.Error
-	if !errors.As(err, &e) {
-		return
-	}
-	for _, d := range details(e) {
-		for _, line := range strings.Split(detailText(d.message), "\n") {
-			fmt.Fprintf(w, "  %s\n", line)
-		}
-	}
-	if errors.Is(e, client.ErrUnavailable) {
-		fmt.Fprintln(w, "  The same command may be repeated; it finds out what became of it.")
-	}
-}
-
-func reportJSON(w io.Writer, code int, err error) {
-	out := object{{"exit", json.Number(fmt.Sprint(code))}, {"message", err.Error()}}
-	var e *client.Error
-	if errors.As(err, &e) {
-		out = append(out, field{"code", e.Code.String()}, field{"reason", e.Reason})
-		for _, d := range details(e) {
-			out = append(out, field{d.name, messageJSON(d.message.ProtoReflect())})
-		}
-	}
-	if b, err := json.Marshal(object{{"error", out}}); err == nil {
-		fmt.Fprintf(w, "%s\n", b)
-	}
-}
-
-// detail is one of the typed details of an error.
-type detail struct {
-	name    string
-	message proto.Message
-}
-
-func details(e *client.Error) []detail {
-	var all []detail
-	add := func(name string, present bool, m proto.Message) {
-		if present {
-			all = append(all, detail{name, m})
-		}
-	}
-	add("conflict", e.Conflict != nil, e.Conflict)
-	add("limit", e.Limit != nil, e.Limit)
-	add("field", e.Field != nil, e.Field)
-	add("frozen", e.Frozen != nil, e.Frozen)
-	add("feature", e.Feature != nil, e.Feature)
-	add("transaction", e.Transaction != nil, e.Transaction)
-	add("table", e.Table != nil, e.Table)
-	add("owner", e.Owner != nil, e.Owner)
-	return all
 }

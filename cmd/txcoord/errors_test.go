@@ -90,7 +90,6 @@ func TestErrorsShowTheirDetails(t *testing.T) {
   version: 0
   rule: delete_read
   path: a.parquet
-  table: orders
   file: b.parquet
 `, o.stderr)
 	o = txcoord(t, env, "", "status", "-o", "json")
@@ -105,19 +104,29 @@ func TestErrorsShowTheirDetails(t *testing.T) {
 	if err := json.Unmarshal([]byte(o.stderr), &got); err != nil {
 		t.Fatal(err, o.stderr)
 	}
-	if e := got.Error; e.Exit != 4 || e.Code != "Aborted" || e.Reason != "CONFLICT" || e.Table["version"] != -1.0 || e.Frozen != nil {
+	if e := got.Error; e.Exit != 4 || e.Code != "Aborted" || e.Reason != "CONFLICT" || e.Table["version"] != nil || e.Table["file"] != "b.parquet" || e.Frozen != nil {
 		t.Errorf("got %s", o.stderr)
 	}
 }
 
 func TestServerThatIsNotThere(t *testing.T) {
 	args := []string{"status", "--server", "127.0.0.1:1", "--timeout", "50ms"}
-	wantCode(t, args, txcoord(t, nil, "", args...), 7, "127.0.0.1:1", "may be repeated")
+	wantCode(t, args, txcoord(t, nil, "", args...), 7, "no server at 127.0.0.1:1 (connection refused)",
+		`start "txcoord serve"`, "TXCOORD_SERVER", "may be repeated")
+	args[2] = "nowhere.invalid:1"
+	wantCode(t, args, txcoord(t, nil, "", args...), 7, `no address is known for the host "nowhere.invalid"`)
 }
 
 func TestUsage(t *testing.T) {
 	for text, c := range map[string][]string{
-		"unexpected argument":           {"nope"},
+		`unknown command nope`:          {"nope"},
+		"see txcoord tables --help":     {"tables", "nope"},
+		"unexpected argument more":      {"status", "more"},
+		"see txcoord status --help":     {"status", "more"},
+		"like 2026-11-29T18:30:00Z":     {"snapshot", "get", "--time", "yesterday"},
+		"--key, or leave it out":        {"tx", "add", "orders", "f", "--attempt", "2"},
+		"snapshots count from 1":        {"snapshot", "tag", "x", "0"},
+		"leave it out for the latest":   {"snapshot", "diff", "3", "0"},
 		"expected one of":               {"tables"},
 		"unknown flag --nope":           {"status", "--nope"},
 		"--output must be one of":       {"status", "-o", "yaml"},
@@ -142,7 +151,7 @@ func TestUsage(t *testing.T) {
 		"such as 24h":                   {"serve", "--warehouse", "w", "--limit", "transaction_ttl=9"},
 		"cannot be above":               {"serve", "--warehouse", "w", "--limit", "chunk_bytes=1GiB"},
 		"a duration of 0 or more":       {"serve", "--warehouse", "w", "--stop-timeout=-1s"},
-		"no object store for gs":        {"serve", "--warehouse", "gs://b/w"},
+		"only local files":              {"serve", "--warehouse", "gs://b/w"},
 		"names another machine":         {"serve", "--warehouse", "file://host/w"},
 		"it is not empty":               {"demo", "."},
 		"4294967295":                    {"serve", "--warehouse", "w", "--limit", "calls=8GiB"},
@@ -159,17 +168,56 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// TestTokensMayLookLikeFlags: they are not ours to choose.
-func TestTokensMayLookLikeFlags(t *testing.T) {
-	s := startServer(t)
-	s.fails(2, []string{"tx", "abort", "--token", "--zz-y"}, "INVALID_TOKEN")
-	s.fails(2, []string{"tx", "begin", "--extend", "-z"}, "INVALID_TOKEN")
-}
-
 func TestHelp(t *testing.T) {
 	for _, args := range [][]string{{"--help"}, {"serve", "--help"}, {"tx", "add", "--help"}, {"serve", "--list-limits"}, {"version"}} {
 		if o := txcoord(t, nil, "", args...); o.code != 0 || o.out == "" || o.stderr != "" {
 			t.Errorf("txcoord %s: %+v", strings.Join(args, " "), o)
 		}
+	}
+}
+
+// TestHelpSaysWhatACommandUses: a server has no use for the flags of a client.
+func TestHelpSaysWhatACommandUses(t *testing.T) {
+	for command, not := range map[string][]string{
+		"serve":  {"--server", "--timeout", "--at-least", "--output"},
+		"demo":   {"--server", "--catalog", "--timeout", "--at-least", "--output"},
+		"status": {"--listen"},
+	} {
+		out := txcoord(t, nil, "", command, "--help").out
+		for _, flag := range not {
+			if strings.Contains(out, flag) {
+				t.Errorf("%s --help has %s:\n%s", command, flag, out)
+			}
+		}
+	}
+	for command, says := range map[string]string{
+		"serve": "$TXCOORD_LISTEN, else " + defaultServer, "status": "$TXCOORD_SERVER, else " + defaultServer,
+	} {
+		out := strings.Join(strings.Fields(txcoord(t, nil, "", command, "--help").out), " ")
+		if !strings.Contains(out, says) {
+			t.Errorf("%s --help does not say %q:\n%s", command, says, out)
+		}
+	}
+}
+
+// TestErrorsSayThingsOnce: what stands in the message does not stand below it again.
+func TestErrorsSayThingsOnce(t *testing.T) {
+	for _, c := range []struct {
+		err  *client.Error
+		want []string
+	}{
+		{&client.Error{
+			Message: `token: "": it is required`, Field: &txcoordv1.FieldDetail{Field: "token", Remedy: "it is required", Line: 3},
+		}, []string{"line: 3"}},
+		{&client.Error{
+			Message: "table location x: y", Field: &txcoordv1.FieldDetail{Field: "uri", Remedy: "use another"},
+		}, []string{"field: uri", "remedy: use another"}},
+		{&client.Error{
+			Message:  "transaction 12 is aborted: path already there on table a: x: the file is there",
+			Conflict: &txcoordv1.ConflictDetail{Table: "a", TableId: "t-1", Path: "x", Detail: "the file is there", TransactionId: "12", Version: -1},
+			Table:    &txcoordv1.TableDetail{Table: "a", TableId: "t-1", Version: -1, File: strings.Repeat("ab", 32)},
+		}, []string{"table: a", "table id: t-1", "path: x", "digest: " + strings.Repeat("ab", 32)}},
+	} {
+		same(t, c.want, detailLines(c.err))
 	}
 }

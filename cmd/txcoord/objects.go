@@ -51,7 +51,7 @@ func (o *objects) Open(uri string) (objstore.Store, string, error) {
 			return o.files, strings.TrimPrefix(path, "/"), nil
 		}
 	}
-	return nil, "", fmt.Errorf("%s is not below %s", path, strings.Join(o.allowed, " or "))
+	return nil, "", fmt.Errorf("%s is not below %s; txcoord serve --allow PREFIX allows more", path, strings.Join(o.allowed, " or "))
 }
 
 // localPath is the path of a location on this machine, with links resolved as far
@@ -63,7 +63,7 @@ func localPath(location string) (string, error) {
 	}
 	scheme, rest, _ := strings.Cut(uri, "://")
 	if scheme != "file" {
-		return "", fmt.Errorf("%s: this server has no object store for %s://, only for files", uri, scheme)
+		return "", fmt.Errorf("%s: this build has no object store for %s://, only local files", uri, scheme)
 	}
 	path, err := url.PathUnescape(rest)
 	if err != nil {

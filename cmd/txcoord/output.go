@@ -118,6 +118,14 @@ func clock(t *timestamppb.Timestamp) string {
 	return t.AsTime().Format(time.RFC3339)
 }
 
+// since is a time up to which something may have been forgotten.
+func since(t *timestamppb.Timestamp) string {
+	if t != nil && t.AsTime().Unix() <= 0 {
+		return "the beginning"
+	}
+	return clock(t)
+}
+
 func orDash(s string) string {
 	if s == "" {
 		return "-"

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -74,9 +75,17 @@ func (r *reading) declaration(actions []byte, name func(string) string) (*txcoor
 		out.Point = &txcoordv1.ReadDeclaration_Blind{Blind: true}
 		return out, nil
 	}
+	if actions != nil && len(bytes.TrimSpace(actions)) == 0 && sets == 0 {
+		return nil, errNoAction
+	}
+	if kind := unknownKind(actions); kind != "" {
+		return nil, usage("action", kind, "there is no such action; there are "+strings.Join(actionKinds, ", "))
+	}
 	return nil, usage(name("readVersion"), "", fmt.Sprintf(
 		"say at which version of the table this change was made, or with %s at which snapshot", name("readSnapshot")))
 }
+
+var errNoAction = usage("actions", "", "there is no action; a table that was only read is declared as such, not staged")
 
 // point and set say how many of the kinds are given; the last one stands.
 func (r *reading) point(out *txcoordv1.ReadDeclaration) (given int) {
@@ -135,6 +144,19 @@ func canBeBlind(actions []byte) bool {
 		}
 	}
 	return true
+}
+
+// actionKinds are the actions of a commit.
+var actionKinds = []string{"add", "remove", "txn", "metaData", "protocol", "domainMetadata", "cdc", "commitInfo"}
+
+// unknownKind is the first kind that is none.
+func unknownKind(actions []byte) string {
+	for line := range bytes.Lines(actions) {
+		if kind := firstKey(line); kind != "" && !slices.Contains(actionKinds, kind) {
+			return kind
+		}
+	}
+	return ""
 }
 
 // firstKey is the kind of an action line.

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/alecthomas/kong"
@@ -27,11 +29,11 @@ type commands struct {
 
 // Globals are the flags of every command.
 type Globals struct {
-	Server  string        `help:"Address of the server ($$TXCOORD_SERVER)." default:"${server}" environ:"TXCOORD_SERVER" placeholder:"HOST:PORT"`
-	Catalog string        `help:"Catalog ($$TXCOORD_CATALOG)." default:"default" environ:"TXCOORD_CATALOG" placeholder:"NAME"`
+	Server  string        `help:"Address of the server ($$TXCOORD_SERVER, else ${server})." default:"${server}" environ:"TXCOORD_SERVER" placeholder:"HOST:PORT"`
+	Catalog string        `help:"Catalog ($$TXCOORD_CATALOG, else default)." default:"default" environ:"TXCOORD_CATALOG" placeholder:"NAME"`
 	Output  string        `help:"How to print: table (for people), json, or id (only what later commands need)." short:"o" enum:"table,json,id" default:"table" placeholder:"FORMAT"`
 	AtLeast uint64        `help:"Answer from a state that contains this snapshot version." placeholder:"SNAPSHOT"`
-	Timeout time.Duration `help:"Give up after this long; 0 never does. Until then a call whose answer is lost is repeated." default:"1m" placeholder:"DURATION"`
+	Timeout time.Duration `help:"Give up after this long, 1m if not given; 0 never does. Until then a call whose answer is lost is repeated." default:"1m" placeholder:"DURATION"`
 }
 
 const defaultServer = "127.0.0.1:7401"
@@ -58,13 +60,14 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		kong.Resolvers(fromEnvironment(env)),
 		kong.Vars{"server": defaultServer},
 		kong.ExplicitGroups([]kong.Group{{Key: "read", Title: "What was read of the table before the change was made:"}}),
+		kong.TypeMapper(reflect.TypeFor[time.Time](), kong.MapperFunc(instant)), kong.Help(help),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
 		kong.Bind(s), kong.BindTo(ctx, (*context.Context)(nil)),
 	)
 	if err != nil {
 		return report(stderr, "table", err)
 	}
-	command, err := parser.Parse(opaque(args))
+	command, err := parser.Parse(args)
 	if err != nil {
 		return report(stderr, grammar.Output, usageOf(err))
 	}
@@ -72,19 +75,35 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return report(stderr, s.Output, errors.Join(command.Run(), s.close()))
 }
 
-// opaque joins flags that take tokens with their values: a token may begin with a
-// dash, and would be taken for a flag.
-func opaque(args []string) []string {
-	var out []string
-	for i := 0; i < len(args); i++ {
-		if takesToken := args[i] == "--token" || args[i] == "--extend"; takesToken && i+1 < len(args) {
-			out = append(out, args[i]+"="+args[i+1])
-			i++
-			continue
+// notOf are the flags of Globals that a command makes no use of.
+var notOf = map[string][]string{
+	"serve":   {"server", "output", "at-least", "timeout"},
+	"demo":    {"server", "catalog", "output", "at-least", "timeout"},
+	"version": {"server", "catalog", "output", "at-least", "timeout"},
+}
+
+// help leaves out the flags that say nothing to the command.
+func help(o kong.HelpOptions, c *kong.Context) error {
+	if node := c.Selected(); node != nil {
+		for _, f := range c.Model.Flags {
+			f.Hidden = f.Hidden || slices.Contains(notOf[node.Name], f.Name)
 		}
-		out = append(out, args[i])
 	}
-	return out
+	return kong.DefaultHelpPrinter(o, c)
+}
+
+// instant reads a time.
+func instant(c *kong.DecodeContext, target reflect.Value) error {
+	var text string
+	if err := c.Scan.PopValueInto("time", &text); err != nil {
+		return err
+	}
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return fmt.Errorf("%q is not a time like 2026-11-29T18:30:00Z or 2026-11-29T19:30:00+01:00", text)
+	}
+	target.Set(reflect.ValueOf(t))
+	return nil
 }
 
 // exit is how kong ends the program, after --help for one.

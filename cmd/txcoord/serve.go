@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net"
 	"os"
@@ -43,20 +44,25 @@ func (c *serveCommand) Run(ctx context.Context, s *session) error {
 // calls in flight, the catalog, the store. It returns when all of it has ended.
 func serve(ctx context.Context, c *Config, catalog string, out, log io.Writer) (err error) {
 	logger := newLogger(c, log)
+	// First, so that a start that cannot serve leaves nothing behind.
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", c.Listen)
+	if err != nil {
+		return fmt.Errorf("listen: %w", err)
+	}
+	defer listener.Close() // again, where the server has closed it: that changes nothing
 	running, err := open(ctx, c, catalog, logger)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, running.close(c.StopTimeout)) }()
+	if running.created {
+		tellCreated(c, catalog, log, logger)
+	}
 	server, err := rpc.NewServer(rpc.Config{
 		Catalogs: map[string]rpc.Catalog{catalog: running.catalog}, Version: version(), Limits: c.rpc, Log: logger,
 	})
 	if err != nil {
 		return err
-	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", c.Listen)
-	if err != nil {
-		return fmt.Errorf("listen: %w", err)
 	}
 	var group errgroup.Group
 	group.Go(func() error { return server.Serve(listener) })
@@ -68,6 +74,16 @@ func serve(ctx context.Context, c *Config, catalog string, out, log io.Writer) (
 	logger.Info("stopping", "timeout", c.StopTimeout)
 	stop(server, c.StopTimeout)
 	return group.Wait()
+}
+
+// tellCreated says that nothing was there, whatever the log level: a misspelt
+// warehouse looks like this.
+func tellCreated(c *Config, catalog string, out io.Writer, log *slog.Logger) {
+	if c.LogFormat == "json" {
+		log.Info("a new catalog was created", "catalog", catalog, "warehouse", c.Warehouse)
+		return
+	}
+	fmt.Fprintf(out, "txcoord: catalog %s is new: there was none in %s\n", catalog, c.Warehouse)
 }
 
 func stop(server *rpc.Server, timeout time.Duration) {
@@ -96,6 +112,8 @@ type running struct {
 	store   *boltstore.Store
 	catalog *coordinator.Catalog
 	log     *slog.Logger
+	// created: there was no journal before.
+	created bool
 }
 
 func open(ctx context.Context, c *Config, catalog string, log *slog.Logger) (*running, error) {
@@ -107,6 +125,8 @@ func open(ctx context.Context, c *Config, catalog string, log *slog.Logger) (*ru
 	if err != nil {
 		return nil, err
 	}
+	_, err = os.Stat(path)
+	created := errors.Is(err, fs.ErrNotExist)
 	if err := makeFolders(c.Warehouse, path); err != nil {
 		return nil, err
 	}
@@ -121,7 +141,7 @@ func open(ctx context.Context, c *Config, catalog string, log *slog.Logger) (*ru
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open catalog %s: %w", catalog, err), store.Close())
 	}
-	return &running{store, open, log}, nil
+	return &running{store, open, log, created}, nil
 }
 
 // makeFolders makes the folders that a first start lacks.

@@ -24,8 +24,12 @@ func TestSecondProcessOnOneStore(t *testing.T) {
 
 func TestAddressInUse(t *testing.T) {
 	s := startServer(t)
-	args := []string{"serve", "--warehouse", t.TempDir(), "--listen", s.env["TXCOORD_SERVER"]}
+	warehouse := filepath.Join(t.TempDir(), "misspelt")
+	args := []string{"serve", "--warehouse", warehouse, "--listen", s.env["TXCOORD_SERVER"]}
 	wantCode(t, args, txcoord(t, nil, "", args...), 1, "address already in use")
+	if _, err := os.Stat(warehouse); !os.IsNotExist(err) {
+		t.Errorf("a start that failed leaves a warehouse behind: %v", err)
+	}
 }
 
 // TestServeTellsItsAddress: the line on standard output and the file say the same,
@@ -58,6 +62,9 @@ func TestServeTellsItsAddress(t *testing.T) {
 	if code := <-ended; code != 0 {
 		t.Errorf("ends with %d: %s", code, &stderr)
 	}
+	if !strings.Contains(stderr.String(), "catalog sales is new") {
+		t.Errorf("does not say that the catalog is new: %s", &stderr)
+	}
 	if want := "txcoord serves catalog sales on " + address + "\n"; out.String() != want {
 		t.Errorf("says %q, want %q", &out, want)
 	}
@@ -72,7 +79,7 @@ func TestTablesStayWhereTheyAreAllowed(t *testing.T) {
 	create := func(place string) []string {
 		return []string{"tables", "create", filepath.Base(place), place, "--schema", schema}
 	}
-	s.fails(2, create(filepath.Join(outside, "a")), "is not below")
+	s.fails(2, create(filepath.Join(outside, "a")), "is not below", "txcoord serve --allow PREFIX")
 	s.fails(2, create(s.warehouse+"/../b"), "is not below")
 	s.ok(create(filepath.Join(allowed, "c"))...)
 	s.ok(create(filepath.Join(s.warehouse, "d"))...)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
+	"time"
 
 	client "github.com/txcoord/txcoord/clients/go"
 )
@@ -32,7 +34,7 @@ func (s *session) call(ctx context.Context, doing string, do func(ctx context.Co
 	}
 	s.busy = s.progress(doing)
 	defer s.busy.end()
-	return do(ctx, c)
+	return s.explain(do(ctx, c))
 }
 
 func (s *session) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
@@ -42,12 +44,20 @@ func (s *session) bounded(ctx context.Context) (context.Context, context.CancelF
 	return context.WithTimeout(ctx, s.Timeout)
 }
 
+// retryFor: 0 never gives up.
+func retryFor(timeout time.Duration) time.Duration {
+	if timeout <= 0 {
+		return math.MaxInt64
+	}
+	return timeout
+}
+
 // client dials once. Dialling does not connect.
 func (s *session) client() (*client.Client, error) {
 	if s.dialled != nil {
 		return s.dialled, nil
 	}
-	c, err := client.Dial(s.Server, client.Options{Catalog: s.Catalog, RetryFor: s.Timeout})
+	c, err := client.Dial(s.Server, client.Options{Catalog: s.Catalog, RetryFor: retryFor(s.Timeout)})
 	if err != nil {
 		return nil, usage("--server", s.Server, "give the server's address as host:port")
 	}

@@ -22,8 +22,8 @@ type snapshotCommands struct {
 
 type snapshotGet struct {
 	Tables  []string  `arg:"" optional:"" help:"Only these tables, by name, id or URI."`
-	Version uint64    `help:"The snapshot of this version." placeholder:"SNAPSHOT" xor:"which"`
-	Time    time.Time `help:"The newest snapshot that is not younger." placeholder:"RFC3339" xor:"which"`
+	Version *uint64   `help:"The snapshot of this version." placeholder:"SNAPSHOT" xor:"which"`
+	Time    time.Time `help:"The newest snapshot that is not younger, for example 2026-11-29T18:30:00Z." placeholder:"RFC3339" xor:"which"`
 	Tag     string    `help:"The snapshot with this tag." xor:"which"`
 	Format  string    `help:"Print code that reads the tables at exactly these versions: spark, duckdb, python or trino." enum:",spark,duckdb,python,trino" default:"" placeholder:"ENGINE"`
 }
@@ -31,8 +31,8 @@ type snapshotGet struct {
 func (c *snapshotGet) request() *txcoordv1.GetSnapshotRequest {
 	q := &txcoordv1.GetSnapshotRequest{Tables: c.Tables}
 	switch {
-	case c.Version != 0:
-		q.Select = &txcoordv1.GetSnapshotRequest_Version{Version: c.Version}
+	case c.Version != nil:
+		q.Select = &txcoordv1.GetSnapshotRequest_Version{Version: *c.Version}
 	case c.Tag != "":
 		q.Select = &txcoordv1.GetSnapshotRequest_Tag{Tag: c.Tag}
 	case !c.Time.IsZero():
@@ -138,14 +138,22 @@ func tableChanges(all []*txcoordv1.TableChange) string {
 	return orDash(strings.Join(out, ", "))
 }
 
+const noSnapshotZero = "snapshots count from 1; leave it out for the latest"
+
 type snapshotDiff struct {
-	From uint64 `arg:"" help:"The earlier snapshot; 0 is the empty one before the first."`
-	To   uint64 `arg:"" optional:"" help:"The later snapshot; the latest if left out."`
+	From uint64  `arg:"" help:"The earlier snapshot; 0 is the empty one before the first."`
+	To   *uint64 `arg:"" optional:"" help:"The later snapshot; the latest if left out."`
 }
 
 func (c *snapshotDiff) Run(ctx context.Context, s *session) error {
+	q := &txcoordv1.DiffSnapshotsRequest{From: c.From}
+	if c.To != nil {
+		if q.To = *c.To; q.GetTo() == 0 {
+			return usage("to", "0", noSnapshotZero)
+		}
+	}
 	return s.call(ctx, "comparing snapshots", func(ctx context.Context, api *client.Client) error {
-		a, err := api.Snapshots.DiffSnapshots(ctx, &txcoordv1.DiffSnapshotsRequest{From: c.From, To: c.To})
+		a, err := api.Snapshots.DiffSnapshots(ctx, q)
 		if err != nil {
 			return err
 		}
@@ -204,7 +212,7 @@ func (c *snapshotWatch) Run(ctx context.Context, s *session) error {
 	printed := 0
 	for change, err := range api.Watch(ctx, after) {
 		if err != nil {
-			return err
+			return s.explain(err)
 		}
 		if err := s.showChange(change, printed == 0); err != nil {
 			return err
@@ -247,18 +255,23 @@ func (s *session) showChange(c *txcoordv1.SnapshotChange, first bool) error {
 }
 
 type snapshotTag struct {
-	Tag     string `arg:"" help:"The name."`
-	Version uint64 `arg:"" optional:"" help:"The snapshot; the latest if left out."`
-	Delete  bool   `help:"Take the name away instead."`
+	Tag     string  `arg:"" help:"The name."`
+	Version *uint64 `arg:"" optional:"" help:"The snapshot; the latest if left out."`
+	Delete  bool    `help:"Take the name away instead."`
 }
 
 func (c *snapshotTag) Run(ctx context.Context, s *session) error {
-	if c.Delete && c.Version != 0 {
+	if c.Delete && c.Version != nil {
 		return usage("--delete", "", "leave the version out: the name is taken away from whatever has it")
 	}
+	if c.Version != nil && *c.Version == 0 {
+		return usage("version", "0", noSnapshotZero)
+	}
 	return s.call(ctx, "tagging", func(ctx context.Context, api *client.Client) error {
-		version := c.Version
-		if version == 0 && !c.Delete {
+		var version uint64
+		if c.Version != nil {
+			version = *c.Version
+		} else if !c.Delete {
 			a, err := api.Snapshots.GetSnapshot(ctx, &txcoordv1.GetSnapshotRequest{})
 			if err != nil {
 				return err

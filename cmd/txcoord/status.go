@@ -29,7 +29,7 @@ func statusGrid(g *grid, a *txcoordv1.GetStatusResponse) {
 	g.pair("newest entry", a.GetLastEntryAt())
 	g.pair("snapshot", a.GetLatestSnapshot())
 	g.pair("manifest", fmt.Sprintf("snapshot %d, %d behind", a.GetManifestSnapshot(), a.GetLatestSnapshot()-a.GetManifestSnapshot()))
-	g.pair("outcomes kept since", a.GetRememberedSince())
+	g.pair("outcomes kept since", since(a.GetRememberedSince()))
 	g.pair("tables", a.GetTables())
 	g.pair("open transactions", a.GetOpenTransactions())
 	if len(a.GetOpenRounds()) > 0 {

@@ -45,7 +45,7 @@ func place(location string) (string, error) {
 
 type tablesRegister struct {
 	Name     string `arg:"" help:"Name of the table in the catalog."`
-	Location string `arg:"" help:"Where it is: a URI, or a path on the server's machine."`
+	Location string `arg:"" help:"Where it is: a URI or a path. A relative path is taken from where this command runs; the path has to be the same on the server's machine."`
 	kept
 	TakeOver bool `help:"Take the table from a catalog that is gone. Never from one that lives."`
 }
@@ -60,7 +60,7 @@ func (c *tablesRegister) Run(ctx context.Context, s *session) error {
 			Name: c.Name, Uri: uri, Mode: modeOf(c.Mode), TakeOver: c.TakeOver, OneTxnPerVersion: c.OneTxnPer,
 		})
 		if err != nil {
-			return err
+			return advise(err, registerHints(c.Name))
 		}
 		s.warnings(a.GetWarnings())
 		return s.showTable(a, a.GetTable())
@@ -69,7 +69,7 @@ func (c *tablesRegister) Run(ctx context.Context, s *session) error {
 
 type tablesCreate struct {
 	Name        string            `arg:"" help:"Name of the table in the catalog."`
-	Location    string            `arg:"" help:"Where it shall be: a URI, or a path on the server's machine."`
+	Location    string            `arg:"" help:"Where it shall be: a URI or a path. A relative path is taken from where this command runs; the path has to be the same on the server's machine."`
 	Schema      string            `required:"" placeholder:"JSON|@FILE" help:"Its schema as Delta's log has it (a Spark struct), or @FILE with that."`
 	PartitionBy []string          `placeholder:"COLUMN" help:"Columns to partition by, in order."`
 	Property    map[string]string `placeholder:"KEY=VALUE" help:"Table properties, such as delta.appendOnly=true."`

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -44,21 +45,37 @@ func (c *txBegin) Run(ctx context.Context, s *session) error {
 		if err != nil {
 			return err
 		}
-		for _, o := range a.GetKnown() {
-			if o.GetCommitted() != nil {
-				s.note("the work of this key is committed already, as attempt %d (transaction %s)", o.GetAttempt(), o.GetTransactionId())
-			}
-		}
+		s.noteKnown(a)
 		return s.show(a, []string{a.GetToken()}, func(g *grid) {
 			g.pair("transaction", a.GetTransactionId())
 			if c.Key != "" {
 				g.pair("attempt", a.GetAttempt())
 			}
 			g.pair("deadline", a.GetDeadline())
-			g.pair("keys unique since", a.GetRememberedSince())
+			g.pair("keys unique since", since(a.GetRememberedSince()))
 			g.pair("token", a.GetToken())
 		})
 	})
+}
+
+// noteKnown says what became of the key's attempts, where this one cannot commit.
+func (s *session) noteKnown(a *txcoordv1.BeginResponse) {
+	var aborted *txcoordv1.Outcome
+	next := a.GetAttempt()
+	for _, o := range a.GetKnown() {
+		if o.GetCommitted() != nil {
+			s.note("the work of this key is committed already, as attempt %d (transaction %s)", o.GetAttempt(), o.GetTransactionId())
+			return
+		}
+		if o.GetAttempt() == a.GetAttempt() {
+			aborted = o
+		}
+		next = max(next, o.GetAttempt()+1)
+	}
+	if aborted != nil {
+		s.note("warning: attempt %d of this key is aborted and can never commit (%s); use --attempt %d",
+			aborted.GetAttempt(), conflictText(aborted.GetAborted().GetConflict()), next)
+	}
 }
 
 type txStage struct {
@@ -77,6 +94,9 @@ func (c *txStage) Run(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
+	if len(bytes.TrimSpace(actions)) == 0 {
+		return errNoAction
+	}
 	return s.call(ctx, "staging "+c.Table, func(ctx context.Context, api *client.Client) error {
 		part, err := stage(ctx, api, c.Token, c.Table, read, actions)
 		if err != nil {
@@ -92,6 +112,14 @@ func (s *session) readInput(name string) ([]byte, error) {
 		return io.ReadAll(s.in)
 	}
 	return os.ReadFile(name)
+}
+
+// inputName is what an input is called in errors.
+func inputName(name string) string {
+	if name == "-" {
+		return "standard input"
+	}
+	return name
 }
 
 func (s *session) showPart(table string, part *txcoordv1.StagedPart) error {
@@ -175,7 +203,7 @@ func (c *txCommit) Run(ctx context.Context, s *session) error {
 	return s.call(ctx, "committing", func(ctx context.Context, api *client.Client) error {
 		a, err := api.Transactions.Commit(ctx, req)
 		if err != nil {
-			return err
+			return advise(err, nextAttempt("if it has a key: txcoord tx begin --key KEY --attempt with the number that follows"))
 		}
 		return s.showOutcome(a, a.GetOutcome())
 	})
@@ -233,7 +261,7 @@ type txShow struct {
 	ID         string    `help:"The transaction's id." placeholder:"ID" xor:"which" required:""`
 	Attempt    uint32    `help:"Attempt of the key; without it the committed one, else the newest."`
 	Resolve    bool      `help:"Abort the transaction if it is undecided, so that the answer is final."`
-	BegunAfter time.Time `help:"You are sure that the key was first used after this time; lets --resolve do without a token." placeholder:"RFC3339"`
+	BegunAfter time.Time `help:"You are sure that the key was first used after this time; lets --resolve do without a token. For example 2026-11-29T18:30:00Z." placeholder:"RFC3339"`
 }
 
 func (c *txShow) Run(ctx context.Context, s *session) error {
@@ -252,7 +280,7 @@ func (c *txShow) Run(ctx context.Context, s *session) error {
 	return s.call(ctx, "asking", func(ctx context.Context, api *client.Client) error {
 		a, err := api.Transactions.GetOutcome(ctx, req)
 		if err != nil {
-			return err
+			return advise(err, showHints)
 		}
 		return s.showOutcome(a, a.GetOutcome())
 	})

@@ -94,8 +94,8 @@ var (
 // below the table's root. path is as the object store has it, not URI-encoded.
 //
 // Partition values come from values, by the columns' names (or physical names),
-// nil for null; what is not in there comes from the path's name=value segments.
-// Columns that do not fit give a *FitError. What a footer cannot show is for
+// nil for null, and from the path's name=value segments; where both have one, or
+// the file has the column itself, they have to agree. Columns that do not fit give a *FitError. What a footer cannot show is for
 // whoever wrote the file to keep: constraints, generated columns, invariants.
 func (t *Table) Add(f File, path string, values map[string]*string) ([]byte, error) {
 	if err := checkPath(path); err != nil {
@@ -106,6 +106,9 @@ func (t *Table) Add(f File, path string, values map[string]*string) ([]byte, err
 	}
 	parts, err := t.partitionValues(path, values)
 	if err != nil {
+		return nil, err
+	}
+	if err := t.agrees(path, f, parts); err != nil {
 		return nil, err
 	}
 	fields, err := fitter{path, f}.fields("", t.data, t.dataFields(f))
@@ -146,11 +149,7 @@ func (t *Table) partitionValues(path string, values map[string]*string) ([]*stri
 	inPath := pathValues(path)
 	var parts []*string
 	for _, f := range t.partitions {
-		v, ok := lookUp(f, values, inPath)
-		if !ok {
-			return nil, &FitError{File: path, Column: f.name, Reason: "neither the path nor the caller gives its partition value"}
-		}
-		v, err := partitionValue(f, v)
+		v, err := onePartition(f, values, inPath)
 		if err != nil {
 			return nil, &FitError{File: path, Column: f.name, Reason: err.Error()}
 		}
@@ -159,12 +158,33 @@ func (t *Table) partitionValues(path string, values map[string]*string) ([]*stri
 	return parts, nil
 }
 
-func lookUp(f field, sources ...map[string]*string) (*string, bool) {
-	for _, values := range sources {
-		for _, name := range []string{f.name, f.physical} {
-			if v, ok := values[name]; ok {
-				return v, true
-			}
+var errNoPartition = errors.New("neither the path nor the caller gives its partition value")
+
+// onePartition is a column's value as given, or else as in the path.
+func onePartition(f field, values, inPath map[string]*string) (*string, error) {
+	given, isGiven := lookUp(f, values)
+	found, isInPath := lookUp(f, inPath)
+	switch {
+	case !isGiven && !isInPath:
+		return nil, errNoPartition
+	case !isGiven:
+		return partitionValue(f, found)
+	}
+	v, err := partitionValue(f, given)
+	if err != nil || !isInPath {
+		return v, err
+	}
+	found, err = partitionValue(f, found)
+	if err == nil && !samePartition(f.typ.name, v, found) {
+		err = fmt.Errorf("its path says %s, and the partition value given is %s", shown(found), shown(v))
+	}
+	return v, err
+}
+
+func lookUp(f field, values map[string]*string) (*string, bool) {
+	for _, name := range []string{f.name, f.physical} {
+		if v, ok := values[name]; ok {
+			return v, true
 		}
 	}
 	return nil, false

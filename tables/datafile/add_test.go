@@ -60,7 +60,8 @@ func TestAdd(t *testing.T) {
 		{"value from the path", "day=2024-01-02/a.parquet", nil, `"path":"day=2024-01-02/a.parquet","partitionValues":{"day":"2024-01-02"}`},
 		{"null in the path", "day=__HIVE_DEFAULT_PARTITION__/a.parquet", nil, `"path":"day=__HIVE_DEFAULT_PARTITION__/a.parquet","partitionValues":{"day":null}`},
 		{"value given", "x/a.parquet", map[string]*string{"day": &day}, `"path":"x/a.parquet","partitionValues":{"day":"2024-01-02"}`},
-		{"value given wins", "day=2023-01-01/a.parquet", map[string]*string{"day": null}, `"path":"day=2023-01-01/a.parquet","partitionValues":{"day":null}`},
+		{"value given and in the path", "day=2024-01-02/a.parquet", map[string]*string{"day": &day}, `"path":"day=2024-01-02/a.parquet","partitionValues":{"day":"2024-01-02"}`},
+		{"null given and in the path", "day=__HIVE_DEFAULT_PARTITION__/a.parquet", map[string]*string{"day": null}, `"path":"day=__HIVE_DEFAULT_PARTITION__/a.parquet","partitionValues":{"day":null}`},
 		{"path is encoded", "a b/ü%:+#?/day=2024-01-02/[a].parquet", nil,
 			`"path":"a%20b/%C3%BC%25%3A+%23%3F/day=2024-01-02/%5Ba%5D.parquet","partitionValues":{"day":"2024-01-02"}`},
 	}

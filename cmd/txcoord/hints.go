@@ -1,0 +1,105 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+
+	"google.golang.org/grpc/codes"
+
+	client "github.com/txcoord/txcoord/clients/go"
+)
+
+// hinted is an error with what to do about it on the command line. Messages of the
+// server speak to all clients.
+type hinted struct {
+	error
+	hint string
+}
+
+func (e *hinted) Unwrap() error { return e.error }
+
+func hintOf(err error) string {
+	var h *hinted
+	if errors.As(err, &h) {
+		return h.hint
+	}
+	return ""
+}
+
+// advise adds the hint for the error's reason, if there is one.
+func advise(err error, hints map[string]string) error {
+	var e *client.Error
+	if errors.As(err, &e) && hints[e.Reason] != "" {
+		return &hinted{err, hints[e.Reason]}
+	}
+	return err
+}
+
+func registerHints(name string) map[string]string {
+	return map[string]string{
+		"NOT_A_TABLE":  "To make a new table there: txcoord tables create " + shellWord(name) + " LOCATION --schema @FILE",
+		"TABLE_EXISTS": "To see it: txcoord tables describe NAME. To change its mode: txcoord tables mode NAME open|exclusive",
+	}
+}
+
+// nextAttempt says how to go on with a key. how is where the number goes.
+func nextAttempt(how string) map[string]string {
+	return map[string]string{
+		"CONFLICT": "This attempt is aborted for good. Read again what the change depends on, and commit as the next attempt; " + how + ".",
+		"EXPIRED":  "This attempt is aborted for good. Commit as the next attempt; " + how + ".",
+		"ABORTED":  "This attempt is aborted for good. If the work is still wanted, commit as the next attempt; " + how + ".",
+	}
+}
+
+var showHints = map[string]string{
+	"OUTCOME_EXPIRED": "Name the transaction by --token; or say --begun-after TIME, if you are sure that the key was first used after that time.",
+}
+
+// unreached is an error of gRPC in words.
+type unreached struct {
+	error
+	text string
+}
+
+func (e *unreached) Error() string { return e.text }
+
+func (e *unreached) Unwrap() error { return e.error }
+
+// explain says it in words when no server answered.
+func (s *session) explain(err error) error {
+	var e *client.Error
+	if !errors.As(err, &e) || e.Reason != "" {
+		return err
+	}
+	host, _, splitErr := net.SplitHostPort(s.Server)
+	switch {
+	case e.Code == codes.DeadlineExceeded && errors.Is(err, context.DeadlineExceeded):
+		return &unreached{err, fmt.Sprintf("no answer from %s within %s (--timeout)", s.Server, s.Timeout)}
+	case e.Code != codes.Unavailable:
+		return err
+	case splitErr != nil:
+		return &unreached{err, fmt.Sprintf("%q is no address of a server; give --server or TXCOORD_SERVER as host:port", s.Server)}
+	case hasAny(e.Message, "no children to pick from", "zero addresses", "no such host", "lookup "):
+		return &unreached{err, fmt.Sprintf("no address is known for the host %q; give another --server or TXCOORD_SERVER", host)}
+	case hasAny(e.Message, "Error while dialing"):
+		return &unreached{err, fmt.Sprintf("no server at %s (%s); start \"txcoord serve\", or give --server or TXCOORD_SERVER", s.Server, dialCause(e.Message))}
+	}
+	return err
+}
+
+func hasAny(s string, parts ...string) bool {
+	for _, p := range parts {
+		if strings.Contains(s, p) {
+			return true
+		}
+	}
+	return false
+}
+
+// dialCause is the end of gRPC's message: connection refused.
+func dialCause(message string) string {
+	return strings.Trim(message[strings.LastIndex(message, ": ")+2:], `"`)
+}
