@@ -1,0 +1,212 @@
+package coordinator_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/txcoord/txcoord/coordinator"
+	"github.com/txcoord/txcoord/tables/objstore"
+	"github.com/txcoord/txcoord/tables/objstore/objtest"
+	"github.com/txcoord/txcoord/twophase"
+)
+
+// The object store takes nothing: commits get slow and stop, nothing that is decided
+// is lost or refused, and nothing is frozen (R1, R12).
+func TestStalledObjectStore(t *testing.T) {
+	t.Parallel()
+	gate := newGate()
+	w := &world{wrapObjects: gate.over}
+	w.cfg.Slots = 32
+	w.cfg.Limits.FreezeAfter = 20 * time.Millisecond
+	w.cfg.Limits.PutDeadline = 50 * time.Millisecond
+	w.open(t)
+	for _, name := range []string{"a", "b"} {
+		w.create(name, twophase.ModeExclusive)
+		w.commit("warm "+name, blind(name, "warm"))
+	}
+	w.settle()
+	gate.hold()
+	decided := map[string]coordinator.OnceRequest{}
+	stopped := false
+	for i := 0; i < 60 && !stopped; i++ {
+		name := fmt.Sprint(i)
+		r := once(name, blind([]string{"a", "b"}[i%2], name))
+		r.WaitLimit = time.Millisecond
+		ctx, cancel := context.WithTimeout(w.ctx(), time.Second)
+		o, _, err := w.catalog.CommitOnce(ctx, r)
+		cancel()
+		switch {
+		case err == nil && o.Committed.Snapshot == 0:
+			decided[name] = r
+			if !strings.Contains(o.Committed.PendingReason, "publication goes on") {
+				t.Errorf("transaction %d: %s", i, o.Committed.PendingReason)
+			}
+		case errors.Is(err, context.DeadlineExceeded), errors.Is(err, &coordinator.Error{Reason: coordinator.OutcomeUnknown}):
+			stopped = true // the ring is full
+		default:
+			t.Fatalf("transaction %d: %+v, %v", i, o.Committed, err)
+		}
+	}
+	if !stopped || len(decided) < 10 {
+		t.Errorf("%d transactions were decided, then it stopped: %t", len(decided), stopped)
+	}
+	if st := w.status(); len(st.Frozen) != 0 || st.Position-st.Checkpoint >= 32 {
+		t.Errorf("while stalled: %+v", st)
+	}
+	w.stop() // all of it survives
+	w.start()
+	gate.release()
+	var run closedRun
+	for name, r := range decided {
+		r.WaitLimit = 0
+		o, _, err := w.catalog.CommitOnce(w.ctx(), r)
+		if err != nil || o.Committed.Snapshot == 0 {
+			t.Errorf("%s afterwards: %+v, %v", name, o.Committed, err)
+			continue
+		}
+		run.committed = append(run.committed, o)
+	}
+	w.check(run)
+}
+
+// One table's requests fail while others of its bucket make progress: its round is
+// frozen, others go on, and it thaws by itself (R12).
+func TestStalledTable(t *testing.T) {
+	t.Parallel()
+	var broken atomic.Bool
+	w := &world{wrapObjects: func(s objstore.Store) objstore.Store {
+		return objtest.Faulty{Store: s, Hook: func(_ context.Context, op objtest.Op) objtest.Fate {
+			if broken.Load() && strings.HasPrefix(op.Key, "bad/") {
+				return objtest.Refused()
+			}
+			return objtest.Done()
+		}}
+	}}
+	w.cfg.Limits.FreezeAfter = 50 * time.Millisecond
+	w.open(t)
+	for _, name := range []string{"bad", "with", "apart"} {
+		w.create(name, twophase.ModeExclusive)
+		w.commit("warm "+name, blind(name, "warm"))
+	}
+	broken.Store(true)
+	pending := w.background("pinned", blind("bad", "1"), blind("with", "1"))
+	n := 0
+	w.eventually("it is frozen", func() bool {
+		n++
+		w.commit(fmt.Sprint("apart ", n), blind("apart", fmt.Sprint(n)))
+		return len(w.status().Frozen) == 2
+	})
+	if err := <-pending; err != nil { // answered, since waiting is of no use
+		t.Errorf("the pinned one: %v", err)
+	}
+	for _, name := range []string{"bad", "with"} {
+		own := wantReason(t, name, second(w.try("refused "+name, blind(name, "2"))), coordinator.TableFrozen)
+		if own.Frozen.Cause != twophase.CauseStalled {
+			t.Errorf("%+v", own.Frozen)
+		}
+		wantReason(t, "thaw", second(w.catalog.Thaw(w.ctx(), name, false, "")), coordinator.NothingToThaw)
+	}
+	w.commit("apart goes on", blind("apart", "on"))
+	if v := w.snapshot(0)["with"]; v != 1 {
+		t.Errorf("the table beside shows version %d", v)
+	}
+	broken.Store(false)
+	w.eventually("it thaws", func() bool { return len(w.status().Frozen) == 0 })
+	w.commit("writable again", blind("bad", "3"), blind("with", "3"))
+	w.check(closedRun{})
+}
+
+// A payload of a decided transaction is gone: nothing else is published in its place,
+// and when it is back the round goes on (C2).
+func TestMissingPayload(t *testing.T) {
+	t.Parallel()
+	gate := newGate()
+	w := &world{wrapObjects: gate.over}
+	w.cfg.Limits.InlineBytes = 1
+	w.cfg.Limits.FreezeAfter = 20 * time.Millisecond
+	w.open(t)
+	w.create("a", twophase.ModeExclusive)
+	w.create("b", twophase.ModeExclusive)
+	w.commit("warm", blind("a", "warm"), blind("b", "warm"))
+	w.settle()
+	gate.refuse()
+	w.catalog.CommitOnce(shortly(t), once("k", blind("a", "1"), blind("b", "1"))) //nolint:errcheck // its caller gives up
+	w.eventually("it is decided", func() bool { return w.info("a").Pending == 1 })
+	taken := map[string]string{}
+	for key, content := range w.keys() {
+		if name, ok := strings.CutPrefix(key, "object: "); ok && strings.Contains(name, "/staged/") && strings.Contains(name, "/"+string(w.info("a").ID)+"/") {
+			taken[name] = content
+			if err := w.objects.Delete(w.ctx(), name); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if len(taken) != 1 {
+		t.Fatalf("took %d payloads", len(taken))
+	}
+	w.restart() // the copy in memory is gone, too
+	gate.release()
+	w.eventually("the other table's version is put", func() bool { return w.versions("b") == 3 })
+	w.eventually("it is frozen", func() bool { f := w.info("a").Frozen; return f != nil && strings.Contains(f.Detail, "gone") })
+	if n := w.versions("a"); n != 2 {
+		t.Errorf("a has %d versions", n)
+	}
+	if v := w.snapshot(0); v["a"] != 1 || v["b"] != 1 {
+		t.Errorf("snapshot %v", v)
+	}
+	for name, content := range taken {
+		if err := w.objects.PutIfAbsent(w.ctx(), name, []byte(content)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.eventually("it is published", func() bool { return w.snapshot(0)["a"] == 2 && w.snapshot(0)["b"] == 2 })
+	o := w.commit("k", blind("a", "1"), blind("b", "1"))
+	w.check(closedRun{committed: []coordinator.Outcome{o}})
+}
+
+// Too much waits: new transactions are refused with the limit's name, and those that
+// are decided stay.
+func TestQuotaOfWhatWaits(t *testing.T) {
+	t.Parallel()
+	gate := newGate()
+	w := &world{wrapObjects: gate.over}
+	w.cfg.Limits.QueueBytes = 1000
+	w.open(t)
+	w.create("t", twophase.ModeExclusive)
+	w.commit("warm", blind("t", "warm"))
+	w.settle()
+	gate.hold()
+	var pending []chan error
+	refusal := error(nil)
+	for i := 0; i < 20 && refusal == nil; i++ {
+		key, part := fmt.Sprint(i), blind("t", fmt.Sprint(i))
+		r := once(key, part)
+		r.WaitLimit = time.Millisecond
+		if _, _, refusal = w.catalog.CommitOnce(w.ctx(), r); refusal == nil {
+			pending = append(pending, w.background(key, part))
+		}
+	}
+	own := wantReason(t, "past the quota", refusal, coordinator.QuotaExceeded)
+	if own.Limit == nil || own.Limit.Name != "queue_bytes" || own.Limit.Value <= 1000 || own.Limit.Limit != 1000 || own.RetryAfter <= 0 {
+		t.Errorf("%+v, retry after %s", own.Limit, own.RetryAfter)
+	}
+	if len(pending) < 3 {
+		t.Errorf("only %d were let in", len(pending))
+	}
+	w.stop()
+	w.start() // what is decided counts after a restart, too
+	wantReason(t, "after a restart", second(w.try("another", blind("t", "another"))), coordinator.QuotaExceeded)
+	gate.release()
+	for _, done := range pending {
+		if err := <-done; err != nil { // cut off by the restart
+			t.Log(err)
+		}
+	}
+	w.eventually("there is room again", func() bool { return second(w.try("another", blind("t", "another"))) == nil })
+	w.check(closedRun{})
+}
