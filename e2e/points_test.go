@@ -85,7 +85,7 @@ func (s scenario) killed(t *testing.T, k kill) {
 	if !w.wasKilled() {
 		t.Fatalf("the server ended otherwise than %s\n%s", k, w.log())
 	}
-	w.sample()
+	w.judge(false)
 	w.start(nil)
 	<-done
 	again()

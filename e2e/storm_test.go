@@ -93,8 +93,9 @@ func (s *storm) run(kills, clients int) {
 	running.Wait()
 }
 
-// killOnce lets the server live for a while, and sees to its end: from outside, or
-// by itself around one of its next writes. Then it is started again.
+// killOnce lets the server live for a while, and sees to its end: from outside, and
+// then, at times, by itself around one of its next writes. What is left on disk is
+// judged while it is dead. Then it is started again.
 func (s *storm) killOnce() {
 	time.Sleep(time.Duration(200+s.rng.IntN(600)) * time.Millisecond)
 	s.world.kill()
@@ -107,6 +108,7 @@ func (s *storm) killOnce() {
 			s.suicides++
 		}
 	}
+	s.judge(false)
 	s.start(nil)
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -140,8 +141,10 @@ func (w *world) settle() {
 	}
 }
 
-// judge has the independent checker look at everything. The run must be settled.
-func (w *world) judge() *checker.Report {
+// judge has the independent checker look at everything. settled: nothing is in
+// flight any more. Else the server must be dead, and a transaction that nobody was
+// told of may be in some of its tables only; in no snapshot, though.
+func (w *world) judge(settled bool) *checker.Report {
 	w.t.Helper()
 	raw, err := os.ReadFile(filepath.Join("..", "docs", "manifest.schema.json"))
 	if err != nil {
@@ -153,7 +156,7 @@ func (w *world) judge() *checker.Report {
 	}
 	run := w.books.run()
 	run.Warehouse, run.Catalog, run.Tables = w.warehouse(), "default", w.tables
-	run.History, run.Schema, run.Closed, run.Settled = w.history, schema, true, true
+	run.History, run.Schema, run.Closed, run.Settled = w.history, schema, true, settled
 	if w.history != nil {
 		w.sample()
 	}
@@ -161,17 +164,20 @@ func (w *world) judge() *checker.Report {
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	if !settled {
+		report.Violations = slices.DeleteFunc(report.Violations, func(v checker.Violation) bool { return v.Kind == checker.TransactionTorn })
+	}
 	if err := report.Err(); err != nil {
 		w.t.Errorf("%v\n%s", err, w.log())
 	}
 	return report
 }
 
-// rest settles, judges, and sees that what was staged is gone.
+// rest settles, and has everything judged.
 func (w *world) rest() *checker.Report {
 	w.t.Helper()
 	w.settle()
-	return w.judge()
+	return w.judge(true)
 }
 
 // waitFor waits until something holds.
