@@ -199,8 +199,10 @@ func contenders(ctx context.Context, o options) ([]contend.Contender, error) {
 		for name, mode := range map[string]txcoordv1.TableMode{
 			"txcoord": txcoordv1.TableMode_TABLE_MODE_EXCLUSIVE, "txcoord-open": txcoordv1.TableMode_TABLE_MODE_OPEN,
 		} {
-			all[name] = contend.Txcoord{Label: name, Objects: openObjects, Mode: mode, Launch: launch,
-				Counting: func(dir string) (contend.Running, error) { return self.Launch(dir, "") }}
+			all[name] = contend.Txcoord{
+				Label: name, Objects: openObjects, Mode: mode, Launch: launch,
+				Counting: func(dir string) (contend.Running, error) { return self.Launch(dir, "") },
+			}
 		}
 	}
 	var chosen []contend.Contender

@@ -135,8 +135,10 @@ func (w *world) replays(g golden, was *replayed, file dataFile) {
 		w.t.Errorf("%s: %v", g.name, err)
 		return
 	}
-	got := &replayed{version: int64(state.Version()), txns: state.Txns(), domains: state.Domains(),
-		protocol: object(state.Profile().Protocol.Raw), metaData: object(state.Profile().MetaData.Raw)}
+	got := &replayed{
+		version: int64(state.Version()), txns: state.Txns(), domains: state.Domains(),
+		protocol: object(state.Profile().Protocol.Raw), metaData: object(state.Profile().MetaData.Raw),
+	}
 	files := now.files
 	now.files = nil
 	if d := cmp.Diff(now, got, cmp.AllowUnexported(replayed{})); d != "" {
