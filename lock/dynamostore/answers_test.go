@@ -225,7 +225,7 @@ func TestReadsAreRepeated(t *testing.T) {
 // server returns the item with the failed condition, as AWS does.
 func TestRequestSentTwice(t *testing.T) {
 	t.Parallel()
-	s, proxy := throughProxy(t, servers.StartMoto(t))
+	s, proxy := throughProxy(t, moto(t))
 	proxy.Decide(func(r servers.Request) servers.Fate { return servers.Fate{Twice: isWrite(r)} })
 	rev, err := s.Put(t.Context(), "k", []byte("first"), lock.IfAbsent())
 	if err != nil {

@@ -50,7 +50,7 @@ func hermetic() {
 
 // onServers runs a test on each of the servers, which are not equal in what they check.
 func onServers(t *testing.T, test func(t *testing.T, s *servers.Dynamo)) {
-	for name, start := range map[string]func(testing.TB) *servers.Dynamo{"kumo": servers.StartKumo, "moto": servers.StartMoto} {
+	for name, start := range map[string]func(testing.TB) *servers.Dynamo{"kumo": servers.StartKumo, "moto": moto} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			test(t, start(t))
@@ -127,22 +127,30 @@ func conformance(t *testing.T, s *servers.Dynamo) locktest.Config {
 
 func isWrite(r servers.Request) bool { return r.Operation == "PutItem" || r.Operation == "DeleteItem" }
 
-var full = flag.Bool("full", os.Getenv(servers.RequireVariable) == "1", "run the cases with many scans on moto too, which take a minute there")
+var full = flag.Bool("full", os.Getenv(servers.RequireVariable) == "1", "run the tests on moto too")
 
-// scans take long on moto.
-var scans = []string{"ScanIsOrdered", "ScanMissesNothing", "ScanStartsAfter", "ScanKeepsTheLimit", "ScanSeesTheLastPut"}
+// moto starts the second server. It is slow, and its conditions give way on a busy
+// machine (see races), so it is asked for.
+func moto(t testing.TB) *servers.Dynamo {
+	t.Helper()
+	if !*full {
+		t.Skip("moto runs with -full, or TXCOORD_REQUIRE_SERVERS=1")
+	}
+	return servers.StartMoto(t)
+}
+
+// races are not asked of moto: it looks at a condition and writes in two steps, so
+// that on a busy machine 2 of 32 racing writers won, and 95 of 96 increments
+// counted (2026-11-29). kumo and etcd stand for them.
+var races = []string{"RacingPutsHaveOneWinner", "CountersLoseNothing", "HistoriesAreLinearizable"}
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	t.Run("kumo", func(t *testing.T) { locktest.Run(t, conformance(t, servers.StartKumo(t))) })
 	t.Run("moto", func(t *testing.T) {
-		c := conformance(t, servers.StartMoto(t))
-		if *full {
-			locktest.Run(t, c)
-			return
-		}
+		c := conformance(t, moto(t))
 		for _, kase := range locktest.Cases() {
-			if !slices.Contains(kase.Needs, locktest.Batching) && !slices.Contains(scans, kase.Name) {
+			if !slices.Contains(kase.Needs, locktest.Batching) && !slices.Contains(races, kase.Name) {
 				t.Run(kase.Name, func(t *testing.T) {
 					t.Parallel()
 					kase.Run(t, c)
@@ -152,13 +160,13 @@ func TestConformance(t *testing.T) {
 	})
 }
 
+// Of kumo alone; races says why.
 func TestProcessesRace(t *testing.T) {
-	onServers(t, func(t *testing.T, s *servers.Dynamo) {
-		store := openNew(t, config(s))
-		where, err := json.Marshal(store.cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		rivals.Race(t, store, string(where), rivals.Config{Processes: 4, Writers: 4, Keys: 25, Increments: 3})
-	})
+	s := servers.StartKumo(t)
+	store := openNew(t, config(s))
+	where, err := json.Marshal(store.cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rivals.Race(t, store, string(where), rivals.Config{Processes: 4, Writers: 4, Keys: 25, Increments: 3})
 }

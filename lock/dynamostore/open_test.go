@@ -85,7 +85,7 @@ func TestMissingTable(t *testing.T) {
 
 func TestWrongRegion(t *testing.T) {
 	t.Parallel()
-	cfg := config(servers.StartMoto(t)) // It has tables by region.
+	cfg := config(moto(t)) // It has tables by region.
 	openNew(t, cfg)
 	cfg.Region = "eu-central-1"
 	wantOpenError(t, cfg, cfg.Table, "the region")
