@@ -110,8 +110,34 @@ func (p *Process) Stop() {
 	p.Kill()
 }
 
-// Pause stops it where it is, until Resume: it neither answers nor goes away.
-func (p *Process) Pause() { p.signal(syscall.SIGSTOP) }
+// Pause stops it where it is, until Resume: it neither answers nor goes away. The
+// signal reaches each thread in its own time; Pause returns when all have stopped.
+func (p *Process) Pause() {
+	p.signal(syscall.SIGSTOP)
+	for end := time.Now().Add(2 * time.Second); time.Now().Before(end) && !p.stopped(); {
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// stopped looks at the threads as Linux shows them; elsewhere it never says so, and
+// Pause just takes its time.
+func (p *Process) stopped() bool {
+	p.mu.Lock()
+	cmd := p.cmd
+	p.mu.Unlock()
+	if cmd == nil {
+		return true
+	}
+	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", cmd.Process.Pid))
+	for _, file := range threads {
+		stat, err := os.ReadFile(file)
+		// pid (name) state …
+		if i := bytes.LastIndexByte(stat, ')'); err == nil && i >= 0 && !bytes.HasPrefix(stat[i+1:], []byte(" T")) {
+			return false
+		}
+	}
+	return len(threads) > 0
+}
 
 // Resume lets it go on, not knowing that time has passed.
 func (p *Process) Resume() { p.signal(syscall.SIGCONT) }
