@@ -60,6 +60,7 @@ func (c *Catalog) CommitOnce(ctx context.Context, r OnceRequest) (Outcome, strin
 	if err != nil {
 		return Outcome{}, "", err
 	}
+	ref = c.openTxns.known(ref)
 	want, decided, err := c.decidedOnce(ref, r)
 	if err != nil {
 		return Outcome{}, "", err
@@ -134,7 +135,7 @@ func (c *Catalog) decideOnce(ctx context.Context, ref txnRef, r OnceRequest) (ma
 	}
 	parts := make([]*part, len(r.Tables))
 	err := parallelIndex(len(r.Tables), 32, func(i int) (err error) {
-		parts[i], err = c.stageOnce(ctx, ref, r.Tables[i])
+		parts[i], err = c.stageOnce(ctx, ref, r.Client, r.Tables[i])
 		return err
 	})
 	if err != nil {
@@ -147,8 +148,10 @@ func (c *Catalog) decideOnce(ctx context.Context, ref txnRef, r OnceRequest) (ma
 	return want, c.decide(ctx, ref, parts, r.Reads, r.VerifyFiles)
 }
 
-// stageOnce stages a part that is committed in the same call.
-func (c *Catalog) stageOnce(ctx context.Context, ref txnRef, t OnceTable) (*part, error) {
+// stageOnce stages a part that is committed in the same call. One that needs an object
+// is listed like others: if the commit is refused, the next try finds it, and if there
+// is none it expires.
+func (c *Catalog) stageOnce(ctx context.Context, ref txnRef, client string, t OnceTable) (*part, error) {
 	row, err := c.table(t.Table)
 	if err != nil {
 		return nil, err
@@ -162,12 +165,15 @@ func (c *Catalog) stageOnce(ctx context.Context, ref txnRef, t OnceTable) (*part
 	if err != nil {
 		return nil, err
 	}
-	w, err := c.payloads.prepare(ctx, payloadID{Begun: ref.begun, Txn: ref.id, Table: row.ID, Digest: digest}, piece)
+	id := payloadID{Begun: ref.begun, Txn: ref.id, Table: row.ID, Digest: digest}
+	w, err := c.payloads.prepare(ctx, id, piece)
 	if err != nil {
 		return nil, c.storeError(err)
 	}
 	if w != nil {
 		p.writes = []lock.Write{*w}
+	} else {
+		c.openTxns.staged(ref, client, id, int64(len(t.Actions)), false)
 	}
 	return p, nil
 }

@@ -2,6 +2,8 @@ package coordinator
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
@@ -95,10 +97,14 @@ func (f *factsCache) of(ctx context.Context, facts twophase.Facts, ref twophase.
 	return b, nil
 }
 
-// store makes facts durable as an object and returns its name.
+// store makes facts durable as an object and returns its name. Each call writes an
+// object of its own: one that the sweep may be about to remove, since no record names
+// it any more, is never named again.
 func (f *factsCache) store(ctx context.Context, facts twophase.Facts) (twophase.ObjectRef, error) {
+	var nonce [8]byte
+	_, _ = rand.Read(nonce[:])
 	h := twophase.HashOf(facts)
-	ref := twophase.ObjectRef{Name: h.String(), Size: uint64(len(facts)), Hash: h}
+	ref := twophase.ObjectRef{Name: h.String() + "-" + hex.EncodeToString(nonce[:]), Size: uint64(len(facts)), Hash: h}
 	if err := f.own.putOnce(ctx, "facts/"+ref.Name, facts); err != nil {
 		return ref, fmt.Errorf("store conflict facts: %w", err)
 	}

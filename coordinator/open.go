@@ -34,6 +34,10 @@ type openTxn struct {
 	expires time.Duration
 	tables  map[twophase.TableID]*StagedTable
 	pieces  []payloadID
+	// noted: it has an advisory record. Calls that stage and commit in one make none.
+	noted bool
+	// counted: tables counts pieces that are not in pieces, from before a restart.
+	counted bool
 }
 
 // openRecord is the advisory record.
@@ -58,18 +62,20 @@ func newOpenTxns(c *Catalog) *openTxns {
 // add notes an open transaction, or a later deadline of one. It returns the reference
 // to go on with: a transaction that is open here keeps the position of its first
 // Begin, so that what was staged under it is found.
-func (o *openTxns) add(ref txnRef, client string) txnRef {
+func (o *openTxns) add(ref txnRef, client string) txnRef { return o.hold(ref, client, true) }
+
+func (o *openTxns) hold(ref txnRef, client string, note bool) txnRef {
 	if o.c.decided(ref.id) {
 		return ref
 	}
-	ref = o.insert(ref, client)
+	ref = o.insert(ref, client, note)
 	if o.c.decided(ref.id) { // meanwhile, so nobody else takes it out
 		o.done([]twophase.TxnID{ref.id})
 	}
 	return ref
 }
 
-func (o *openTxns) insert(ref txnRef, client string) txnRef {
+func (o *openTxns) insert(ref txnRef, client string, note bool) txnRef {
 	floor := o.c.floor()
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -81,14 +87,16 @@ func (o *openTxns) insert(ref txnRef, client string) txnRef {
 	if left := ref.deadline.Sub(o.c.cfg.Now()); o.c.cfg.Boot()+left > t.expires {
 		t.expires, t.ref.deadline = o.c.cfg.Boot()+left, ref.deadline
 	}
-	o.markLocked(ref.id)
+	t.noted = t.noted || note
+	o.changedLocked(t)
 	ref.begun = t.ref.begun
 	return ref
 }
 
-// staged notes a piece of an open transaction.
-func (o *openTxns) staged(ref txnRef, client string, id payloadID, name string, bytes int64) {
-	o.add(ref, client)
+// staged notes a piece of an open transaction; with an advisory record, if note is set.
+func (o *openTxns) staged(ref txnRef, client string, id payloadID, bytes int64, note bool) {
+	o.hold(ref, client, note)
+	name := o.c.row(id.Table).Name
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	t := o.m[ref.id]
@@ -103,7 +111,35 @@ func (o *openTxns) staged(ref txnRef, client string, id payloadID, name string, 
 	}
 	st.Bytes += bytes
 	st.Parts++
-	o.markLocked(ref.id)
+	o.changedLocked(t)
+}
+
+// known is a reference with the begin of the transaction that is open here under its
+// id, if there is one: what was staged under it is found, and not staged again.
+func (o *openTxns) known(ref txnRef) txnRef {
+	floor := o.c.floor()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if t := o.m[ref.id]; t != nil && t.ref.begun >= floor {
+		ref.begun = t.ref.begun
+	}
+	return ref
+}
+
+// adopt takes up a piece that was staged before this process, of a transaction that
+// is not decided. It is listed, and expires like others.
+func (o *openTxns) adopt(id payloadID, bytes int64) {
+	o.mu.Lock()
+	t := o.m[id.Txn]
+	counted := t != nil && t.counted
+	if counted && !slices.Contains(t.pieces, id) {
+		t.pieces = append(t.pieces, id)
+	}
+	o.mu.Unlock()
+	if !counted {
+		ref := txnRef{id: id.Txn, begun: id.Begun, deadline: o.c.cfg.Now().Add(o.c.cfg.Limits.MaxTTL)}
+		o.staged(ref, "", id, bytes, false)
+	}
 }
 
 // done takes decided transactions out. It returns the pieces that were staged for
@@ -116,10 +152,17 @@ func (o *openTxns) done(ids []twophase.TxnID) []payloadID {
 		if t, ok := o.m[id]; ok {
 			pieces = append(pieces, t.pieces...)
 			delete(o.m, id)
-			o.markLocked(id)
+			o.changedLocked(t)
 		}
 	}
 	return pieces
+}
+
+// changedLocked has the advisory record written or removed, if there is one.
+func (o *openTxns) changedLocked(t *openTxn) {
+	if t.noted {
+		o.markLocked(t.ref.id)
+	}
 }
 
 func (o *openTxns) markLocked(id twophase.TxnID) {
@@ -256,7 +299,7 @@ func (o *openTxns) restore(id twophase.TxnID, rec *openRecord) {
 	if t == nil || len(rec.Bytes) != len(rec.Tables) || len(rec.Parts) != len(rec.Tables) {
 		return
 	}
-	t.begun = rec.Begun
+	t.begun, t.counted = rec.Begun, true
 	for i, table := range rec.Tables {
 		id := twophase.TableID(table)
 		t.tables[id] = &StagedTable{Table: id, Name: o.c.row(id).Name, Bytes: rec.Bytes[i], Parts: rec.Parts[i]}

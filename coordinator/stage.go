@@ -39,7 +39,7 @@ func (c *Catalog) Stage(ctx context.Context, r StageRequest) (Staged, error) {
 	if err := c.payloads.stage(ctx, id, p); err != nil {
 		return Staged{}, c.storeError(fmt.Errorf("stage a part of %s: %w", row.Name, err))
 	}
-	c.openTxns.staged(ref, r.Client, id, row.Name, int64(len(r.Actions)))
+	c.openTxns.staged(ref, r.Client, id, int64(len(r.Actions)), true)
 	if err := c.stillOpen(ref); err != nil { // decided while the piece was on its way
 		c.sweeper.late(id)
 		return Staged{}, err

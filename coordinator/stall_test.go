@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/txcoord/txcoord/coordinator"
+	"github.com/txcoord/txcoord/lock"
+	"github.com/txcoord/txcoord/lock/locktest"
 	"github.com/txcoord/txcoord/tables/objstore"
 	"github.com/txcoord/txcoord/tables/objstore/objtest"
 	"github.com/txcoord/txcoord/twophase"
@@ -209,4 +211,66 @@ func TestQuotaOfWhatWaits(t *testing.T) {
 	}
 	w.eventually("there is room again", func() bool { return second(w.try("another", blind("t", "another"))) == nil })
 	w.check(closedRun{})
+}
+
+// A large payload of a call that is refused is staged once, however often the call is
+// repeated, and goes when its transaction is over.
+func TestRefusedCallsStageOnce(t *testing.T) {
+	t.Parallel()
+	gate := newGate()
+	w := &world{wrapObjects: gate.over}
+	w.cfg.Limits.QueueBytes, w.cfg.Limits.InlineBytes = 200, 1
+	w.open(t)
+	w.create("t", twophase.ModeExclusive)
+	w.commit("warm", blind("t", "warm"))
+	w.settle()
+	gate.hold(commitKey("t", 2))
+	pending := w.background("pending", blind("t", "1"))
+	w.eventually("it is decided", func() bool { return w.info("t").Pending == 1 })
+	for i := range 5 {
+		wantReason(t, "past the quota", second(w.try("refused", blind("t", "2"))), coordinator.QuotaExceeded)
+		if err := w.catalog.Tag(w.ctx(), fmt.Sprint("the journal goes on ", i), 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := w.payloadObjects(); n != 2 {
+		t.Errorf("%d payloads of two transactions", n)
+	}
+	gate.release()
+	if err := <-pending; err != nil {
+		t.Fatal(err)
+	}
+	w.eventually("there is room again", func() bool { return second(w.try("refused", blind("t", "2"))) == nil })
+	w.settle()
+	if n := w.payloads(); n != 0 {
+		t.Errorf("%d payloads are left", n)
+	}
+}
+
+// A process dies when it has staged and before it has noted for whom: the next one
+// finds the piece, lists its transaction, and lets it expire.
+func TestOrphanedPayloadsExpire(t *testing.T) {
+	t.Parallel()
+	for _, inline := range []int{1, 1 << 20} {
+		w := &world{}
+		w.cfg.Limits.InlineBytes = inline
+		w.wrapStore = func(s lock.Store) lock.Store {
+			return locktest.NewFaulty(s, func(_ context.Context, op locktest.Op) locktest.Fate {
+				return map[bool]locktest.Fate{true: locktest.Refused}[op.Kind == locktest.Put && strings.HasPrefix(op.Key, "open/")]
+			})
+		}
+		w.open(t)
+		w.create("t", twophase.ModeExclusive)
+		b := w.begin("job")
+		w.stage(b.Token, blind("t", "1"))
+		w.cfg.Limits.TTL, w.cfg.Limits.MaxTTL = 100*time.Millisecond, 100*time.Millisecond
+		w.restart()
+		w.eventually("the transaction is listed", func() bool {
+			list, err := w.catalog.List(w.ctx(), coordinator.ListRequest{})
+			return err == nil && len(list.Open) == 1 && list.Open[0].Txn == b.Txn && list.Open[0].Tables[0].Parts == 1
+		})
+		w.eventually("it expires, and the payload goes", func() bool { return w.payloads() == 0 })
+		_, err := w.try("job", blind("t", "1"))
+		wantReason(t, "its key", err, coordinator.Expired)
+	}
 }

@@ -150,9 +150,7 @@ func (w *sweeper) listed(ctx context.Context) {
 		for _, it := range items {
 			after = it.Key
 			_, rest, _ := strings.Cut(strings.TrimPrefix(it.Key, "pay/"), "/") // behind the shard
-			if id, ok := parsePayload(rest); ok && w.mayGo(id) {
-				due = append(due, id)
-			}
+			due = w.look(due, rest, int64(len(it.Value)))
 		}
 	}
 	w.remove(ctx, inStore, due)
@@ -166,9 +164,20 @@ func (w *sweeper) listedObjects(ctx context.Context) (due []payloadID) {
 		if err != nil {
 			break
 		}
-		if id, ok := parsePayload(strings.TrimPrefix(e.Key, prefix)); ok && w.mayGo(id) {
-			due = append(due, id)
-		}
+		due = w.look(due, strings.TrimPrefix(e.Key, prefix), e.Size)
+	}
+	return due
+}
+
+// look says of a payload that is stored: it is due, or its transaction is open.
+func (w *sweeper) look(due []payloadID, name string, size int64) []payloadID {
+	id, ok := parsePayload(name)
+	switch {
+	case !ok:
+	case w.mayGo(id):
+		due = append(due, id)
+	case !w.c.decided(id.Txn):
+		w.c.openTxns.adopt(id, size)
 	}
 	return due
 }
