@@ -1,0 +1,5 @@
+//go:build !race
+
+package tables_test
+
+const underRace = false
