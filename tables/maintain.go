@@ -202,8 +202,10 @@ func (k *Keeper) Survey(ctx context.Context, at twophase.Version) (*Survey, erro
 	if err != nil {
 		return nil, err
 	}
-	out := &Survey{At: at, Profile: h.profile, Checkpoint: twophase.NoVersion, Owner: listing.Owner,
-		Commits: len(src.commits), Bytes: src.bytes(h), source: src, head: h}
+	out := &Survey{
+		At: at, Profile: h.profile, Checkpoint: twophase.NoVersion, Owner: listing.Owner,
+		Commits: len(src.commits), Bytes: src.bytes(h), source: src, head: h,
+	}
 	if src.checkpoint != nil {
 		out.Checkpoint = src.checkpoint.Version
 	}

@@ -53,8 +53,10 @@ func (k *Keeper) Checkpoint(ctx context.Context, s *Survey, still func(context.C
 	if still == nil {
 		still = func(context.Context) error { return nil }
 	}
-	w := &checkpointWriter{k: k, s: s, still: still, out: &Checkpoint{Version: s.At},
-		expiry: k.cfg.Now().Add(-s.Profile.DeletedFileRetention()).UnixMilli()}
+	w := &checkpointWriter{
+		k: k, s: s, still: still, out: &Checkpoint{Version: s.At},
+		expiry: k.cfg.Now().Add(-s.Profile.DeletedFileRetention()).UnixMilli(),
+	}
 	var err error
 	if s.Profile.v2Checkpoints() {
 		err = w.v2(ctx)

@@ -344,8 +344,10 @@ func (k *Keeper) fingerprint(ctx context.Context, src *source) (fingerprint, err
 // of the metadata out, so its raw text cannot be compared.
 func (h *head) fingerprint() string {
 	p, m := h.protocol, h.meta
-	texts := []string{strconv.Itoa(p.MinReader), strconv.Itoa(p.MinWriter), fmt.Sprint(p.ReaderFeatures), fmt.Sprint(p.WriterFeatures),
-		m.ID, m.Schema, fmt.Sprint(m.PartitionColumns), strconv.FormatUint(hashConfig(m.Configuration), 16)}
+	texts := []string{
+		strconv.Itoa(p.MinReader), strconv.Itoa(p.MinWriter), fmt.Sprint(p.ReaderFeatures), fmt.Sprint(p.WriterFeatures),
+		m.ID, m.Schema, fmt.Sprint(m.PartitionColumns), strconv.FormatUint(hashConfig(m.Configuration), 16),
+	}
 	for _, line := range h.headLines()[2:] {
 		texts = append(texts, string(h.essence(line)))
 	}

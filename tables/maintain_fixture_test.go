@@ -315,9 +315,11 @@ func (k *kept) seen() seen {
 		k.t.Fatal(err)
 	}
 	p := s.Profile()
-	out := seen{Version: s.Version(), Txns: s.Txns(), Domains: s.Domains(), Size: s.TotalSize(),
+	out := seen{
+		Version: s.Version(), Txns: s.Txns(), Domains: s.Domains(), Size: s.TotalSize(),
 		Protocol: slices.Concat(p.Protocol.ReaderFeatures, []string{fmt.Sprint(p.Protocol.MinReader, p.Protocol.MinWriter)}, p.Protocol.WriterFeatures),
-		Meta:     []any{p.MetaData.ID, p.MetaData.Name, p.MetaData.Description, p.MetaData.Schema, p.MetaData.PartitionColumns, p.MetaData.Configuration}}
+		Meta:     []any{p.MetaData.ID, p.MetaData.Name, p.MetaData.Description, p.MetaData.Schema, p.MetaData.PartitionColumns, p.MetaData.Configuration},
+	}
 	for _, f := range files {
 		out.Files = append(out.Files, f.Path+" "+f.DV)
 		out.Adds = append(out.Adds, reconciled(k.t, [][]byte{[]byte(`{"add":` + string(f.Raw) + `}`)}, 0)...)

@@ -78,8 +78,10 @@ func TestWriteKeepsEveryField(t *testing.T) {
 				`"stats":"{\"numRecords\":1}","tags":{"t":"1","n":null},"deletionVector":{"storageType":"u","pathOrInlineDv":"ab^-aqEH.-t@S}K{vb[*k^","offset":1,"sizeInBytes":34,"cardinality":2},` +
 				`"baseRowId":-1,"defaultRowCommitVersion":4,"clusteringProvider":"liquid"}}`, "",
 		},
-		{"explicit nulls", `{"add":{"path":"x","partitionValues":{},"size":1,"modificationTime":2,"dataChange":true,"stats":null,"tags":null,"deletionVector":null,"baseRowId":null}}`,
-			`{"add":{"path":"x","partitionValues":{},"size":1,"modificationTime":2,"dataChange":false}}`},
+		{
+			"explicit nulls", `{"add":{"path":"x","partitionValues":{},"size":1,"modificationTime":2,"dataChange":true,"stats":null,"tags":null,"deletionVector":null,"baseRowId":null}}`,
+			`{"add":{"path":"x","partitionValues":{},"size":1,"modificationTime":2,"dataChange":false}}`,
+		},
 		{"null actions beside", `{"txn":null,"add":{"path":"x"}}`, `{"add":{"path":"x","dataChange":false}}`},
 		{"white space", "  { \"txn\" : {\t\"appId\" : \"a\" , \"version\" : 1 }\r } \r", `{"txn":{"appId":"a","version":1}}`},
 		{
@@ -204,18 +206,24 @@ func TestWriteTypesStats(t *testing.T) {
 				`"maxValues":{"id":9007199254740993},"nullCount":{"id":1,"b":2,"n":{"x":0,"l":4}}}`,
 			statsOnly(),
 		},
-		{"upper bounds of times that were cut are widened", `{"maxValues":{"ts":"2024-01-01T00:00:00.500Z","tn":"2024-01-01 00:00:00.000001"}}`,
-			`{"maxValues":{"ts":"2024-01-01T00:00:00.500999Z","tn":"2024-01-01T00:00:00.000001"}}`, statsOnly()},
+		{
+			"upper bounds of times that were cut are widened", `{"maxValues":{"ts":"2024-01-01T00:00:00.500Z","tn":"2024-01-01 00:00:00.000001"}}`,
+			`{"maxValues":{"ts":"2024-01-01T00:00:00.500999Z","tn":"2024-01-01T00:00:00.000001"}}`, statsOnly(),
+		},
 		{"physical names", `{"minValues":{"id":1,"col-id":2}}`, `{"minValues":{"col-id":2}}`, statsOnly(mapping...)},
 		{"partition columns have none", `{"minValues":{"p":1,"id":2}}`, `{"minValues":{"id":2}}`, statsOnly()},
-		{"what does not fit is left out", `{"numRecords":"x","minValues":{"id":1.5,"d":"yesterday","ts":"2024-01-01T00:00:00","dec":123456789.123,"f":{},"n":3,"s":[]},"maxValues":7,"nullCount":{"id":1}}`,
-			`{"minValues":{},"nullCount":{"id":1}}`, statsOnly()},
+		{
+			"what does not fit is left out", `{"numRecords":"x","minValues":{"id":1.5,"d":"yesterday","ts":"2024-01-01T00:00:00","dec":123456789.123,"f":{},"n":3,"s":[]},"maxValues":7,"nullCount":{"id":1}}`,
+			`{"minValues":{},"nullCount":{"id":1}}`, statsOnly(),
+		},
 		{"numbers that are none", `{"minValues":{"f":"-Infinity"},"maxValues":{"f":"NaN"}}`, `{"minValues":{"f":"-Infinity"},"maxValues":{"f":"NaN"}}`, statsOnly()},
 		{"exponents", `{"minValues":{"dec":1.5E+2},"maxValues":{"dec":1E999999999}}`, `{"minValues":{"dec":150.00},"maxValues":{}}`, statsOnly()},
 		{"no more than so many columns", `{"minValues":{"id":1,"s":"a","d":"2024-01-01"}}`, `{"minValues":{"id":1,"s":"a"}}`, statsOnly("delta.dataSkippingNumIndexedCols", "2")},
 		{"all columns", `{"nullCount":{"n":{"l":1}}}`, `{"nullCount":{"n":{"l":1}}}`, statsOnly("delta.dataSkippingNumIndexedCols", "-1")},
-		{"named columns", `{"minValues":{"id":1,"s":"a","n":{"x":1}},"nullCount":{"n":{"x":1,"l":1}}}`, `{"minValues":{"s":"a","n":{"x":1}},"nullCount":{"n":{"x":1}}}`,
-			statsOnly("delta.dataSkippingStatsColumns", "`s`, n.x")},
+		{
+			"named columns", `{"minValues":{"id":1,"s":"a","n":{"x":1}},"nullCount":{"n":{"x":1,"l":1}}}`, `{"minValues":{"s":"a","n":{"x":1}},"nullCount":{"n":{"x":1}}}`,
+			statsOnly("delta.dataSkippingStatsColumns", "`s`, n.x"),
+		},
 		{"no JSON", `{"numRecords":`, ``, statsOnly()},
 		{"JSON as it came", `{"numRecords":1.0, "own":[1]}`, `{"numRecords":1.0,"own":[1]}`, map[string]string{"delta.checkpoint.writeStatsAsStruct": "true"}},
 		{"neither", `{"numRecords":1}`, ``, map[string]string{"delta.checkpoint.writeStatsAsJson": "FALSE"}},
