@@ -65,32 +65,40 @@ func (c *Catalog) CommitOnce(ctx context.Context, r OnceRequest) (Outcome, strin
 	if err != nil {
 		return Outcome{}, "", err
 	}
-	if !decided {
-		if want, err = c.decideOnce(ctx, ref, r); err != nil {
-			if want, decided, _ = c.decidedOnce(ref, r); !decided || want == nil {
-				return Outcome{}, "", err
-			}
+	if decided {
+		o, err := c.answer(ctx, ref, want, r.WaitLimit)
+		return o, c.tokenOf(ref), err
+	}
+	if want, err = c.decideOnce(ctx, ref, r); err != nil {
+		if want, decided, _ = c.decidedOnce(ref, r); !decided || want == nil {
+			return Outcome{}, "", err
 		}
 	}
 	o, err := c.answer(ctx, ref, want, r.WaitLimit)
-	if err != nil {
-		c.dropOnce(ref, want)
-	}
+	c.dropOnce(ref, want, err)
 	return o, c.tokenOf(ref), err
 }
 
-// dropOnce removes what a call staged for a transaction that it could not commit:
-// nobody else can name it. While the outcome is open it stays.
-func (c *Catalog) dropOnce(ref txnRef, want map[twophase.TableID][]twophase.Digest) {
-	o, ok := c.decidedOutcome(ref.id)
-	if !ok || o.Aborted == nil {
-		return
-	}
-	for table, digests := range want {
-		for _, d := range digests {
-			c.sweeper.add([]payloadID{{Begun: ref.begun, Txn: ref.id, Table: table, Digest: d}})
+// dropOnce removes what a call staged for a transaction that was decided without it:
+// it was aborted, or another call of the same was quicker. While the outcome is open
+// it stays.
+func (c *Catalog) dropOnce(ref txnRef, want map[twophase.TableID][]twophase.Digest, answer error) {
+	var due []payloadID
+	c.ledger.read(func(s *twophase.State) {
+		o := s.Outcome(ref.id)
+		if o == nil || answer == nil && o.Commit != nil && o.Commit.Begun == ref.begun {
+			return
 		}
-	}
+		for table, digests := range want {
+			for _, d := range digests {
+				p := payloadID{Begun: ref.begun, Txn: ref.id, Table: table, Digest: d}
+				if o.Abort != nil || !names(o, p) {
+					due = append(due, p)
+				}
+			}
+		}
+	})
+	c.sweeper.add(due)
 }
 
 // decidedOnce: a repeated call of a decided transaction is compared with what is

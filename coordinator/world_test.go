@@ -40,6 +40,7 @@ type world struct {
 
 	// store and objects lie under the wrappers: what really is there.
 	store       lock.Store
+	shared      lock.Store // another world's
 	objects     objstore.Store
 	wrapStore   func(lock.Store) lock.Store
 	wrapObjects func(objstore.Store) objstore.Store
@@ -66,7 +67,9 @@ func (w *world) open(t testing.TB) *world {
 		if w.objects == nil {
 			w.objects = memobj.New()
 		}
-		w.store = memstore.New(memstore.Config{})
+		if w.store = w.shared; w.store == nil {
+			w.store = memstore.New(memstore.Config{})
+		}
 	}
 	w.openStore()
 	w.start()

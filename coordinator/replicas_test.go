@@ -1,0 +1,66 @@
+package coordinator_test
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/txcoord/txcoord/coordinator"
+	"github.com/txcoord/txcoord/twophase"
+)
+
+// Two processes over one store, both appending and both publishing: safety does not
+// rest on being alone (R3, R5). One transaction is committed through both.
+func TestTwoProcesses(t *testing.T) {
+	t.Parallel()
+	one := (&world{}).open(t)
+	two := &world{objects: one.objects, shared: one.store}
+	two.open(t)
+	for _, name := range []string{"a", "b", "c"} {
+		one.create(name, twophase.ModeOpen)
+	}
+	if err := two.catalog.AtLeast(two.ctx(), one.catalog.Shown()); err != nil {
+		t.Fatal(err)
+	}
+	var run closedRun
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	for writer := range 6 {
+		wg.Go(func() {
+			for i := range 15 {
+				name := fmt.Sprintf("%d-%d", writer, i)
+				table := []string{"a", "b", "c"}
+				r := once(name, blind(table[i%3], name), blind(table[(i+1)%3], name))
+				var got [2]coordinator.Outcome
+				var both sync.WaitGroup
+				for p, w := range []*world{one, two} {
+					if i%5 != 0 && p != writer%2 { // only now and then through both
+						continue
+					}
+					both.Go(func() {
+						o, _, err := w.catalog.CommitOnce(w.ctx(), r)
+						if err != nil {
+							t.Errorf("%s through %d: %v", name, p, err)
+						}
+						got[p] = o
+					})
+				}
+				both.Wait()
+				if t.Failed() {
+					return
+				}
+				if i%5 == 0 && fmt.Sprint(deliveries(got[0])) != fmt.Sprint(deliveries(got[1])) {
+					t.Errorf("%s: %v and %v", name, got[0].Committed, got[1].Committed)
+				}
+				mu.Lock()
+				run.committed = append(run.committed, got[map[bool]int{true: 0, false: writer % 2}[i%5 == 0]])
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	if err := one.catalog.AtLeast(one.ctx(), two.catalog.Shown()); err != nil {
+		t.Fatal(err)
+	}
+	one.check(run)
+}
