@@ -265,8 +265,10 @@ func (w *lake) publish(whole bool) {
 		w.marker += twophase.ChangeNumber(len(cut[0]))
 		in.Marker = w.marker
 		for _, x := range cut[0] {
-			in.Txns = append(in.Txns, tables.RenderTxn{ID: x.id, Digests: []twophase.Digest{digestOf(1)},
-				Pieces: [][]byte{text(x.lines...)}, Blind: x.decl.Blind, Read: x.read})
+			in.Txns = append(in.Txns, tables.RenderTxn{
+				ID: x.id, Digests: []twophase.Digest{digestOf(1)},
+				Pieces: [][]byte{text(x.lines...)}, Blind: x.decl.Blind, Read: x.read,
+			})
 		}
 		raw := w.render(in)
 		for _, x := range cut[0] {

@@ -224,29 +224,43 @@ func TestRowTracking(t *testing.T) {
 		in   tables.RenderInput
 		want []string
 	}{
-		"new files": {blindly(addRows("x", 5), addRows("y", 1), addRows("empty", 0), addRows("z", 3)),
-			[]string{"add x 10@1", "add y 15@1", "add empty 16@1", "add z 16@1", mark(18)}},
-		"nulls and unknown fields": {blindly(addRows("x", 5, `"baseRowId":null,"defaultRowCommitVersion" : null,"odd":[{}]`)),
-			[]string{"add x 10@1", mark(14)}},
-		"a blind writer's own ids mean nothing": {blindly(addRows("x", 5, withIDs(3, 0))),
-			[]string{"add x 10@1", mark(14)}},
-		"a vector": {staged(0, removeLine("a.parquet"), addLine("a.parquet", stats, vector("v"))),
-			[]string{"remove a.parquet 0@0", "add a.parquet 0@0"}},
-		"a removal and a rewritten file": {staged(0, removeLine("a.parquet", withIDs(0, 0)), addRows("x", 4)),
-			[]string{"remove a.parquet 0@0", "add x 10@1", mark(13)}},
+		"new files": {
+			blindly(addRows("x", 5), addRows("y", 1), addRows("empty", 0), addRows("z", 3)),
+			[]string{"add x 10@1", "add y 15@1", "add empty 16@1", "add z 16@1", mark(18)},
+		},
+		"nulls and unknown fields": {
+			blindly(addRows("x", 5, `"baseRowId":null,"defaultRowCommitVersion" : null,"odd":[{}]`)),
+			[]string{"add x 10@1", mark(14)},
+		},
+		"a blind writer's own ids mean nothing": {
+			blindly(addRows("x", 5, withIDs(3, 0))),
+			[]string{"add x 10@1", mark(14)},
+		},
+		"a vector": {
+			staged(0, removeLine("a.parquet"), addLine("a.parquet", stats, vector("v"))),
+			[]string{"remove a.parquet 0@0", "add a.parquet 0@0"},
+		},
+		"a removal and a rewritten file": {
+			staged(0, removeLine("a.parquet", withIDs(0, 0)), addRows("x", 4)),
+			[]string{"remove a.parquet 0@0", "add x 10@1", mark(13)},
+		},
 		"a file written again": {staged(0, addRows("a.parquet", 10, withIDs(77, 77))), []string{"add a.parquet 0@0"}},
 		"ids that the client gave out from the mark that it read": {
 			staged(0, addRows("x", 5, withIDs(4, 3)), domainOf("delta.rowTracking", `{"rowIdHighWaterMark":8}`)),
-			[]string{"add x 10@1", `{"rowIdHighWaterMark":14,"new":[1e3]}`}},
+			[]string{"add x 10@1", `{"rowIdHighWaterMark":14,"new":[1e3]}`},
+		},
 		"some given out, some brought back": {
 			staged(7, addRows("new2", 2, withIDs(23, 8)), addRows("back", 5, withIDs(2, 4)), addRows("new1", 3, withIDs(20, 8)), domainOf("delta.rowTracking", `{"rowIdHighWaterMark":24}`)),
-			[]string{"add new2 10@1", "add back 2@4", "add new1 12@1", mark(14)}},
+			[]string{"add new2 10@1", "add back 2@4", "add new1 12@1", mark(14)},
+		},
 		"reserved ids":            {staged(0, addRows("x", 5, withIDs(5, 1))), []string{"add x 5@1"}},
 		"reserved, not the whole": {staged(0, addRows("x", 6, withIDs(5, 1))), []string{"add x 10@1", mark(15)}},
 		"above the mark":          {staged(0, addRows("x", 5, withIDs(50, 1))), []string{"add x 10@1", mark(14)}},
-		"several": {renderOf(9, tables.RenderTxn{ID: txnID(1), Digests: []twophase.Digest{digestOf(1)}, Pieces: [][]byte{text(addRows("x", 5))}, Blind: true},
-			tables.RenderTxn{ID: txnID(2), Digests: []twophase.Digest{digestOf(2)}, Pieces: [][]byte{text(addRows("y", 5))}, Blind: true}),
-			[]string{"add x 10@1", "add y 15@1", mark(19)}},
+		"several": {
+			renderOf(9, tables.RenderTxn{ID: txnID(1), Digests: []twophase.Digest{digestOf(1)}, Pieces: [][]byte{text(addRows("x", 5))}, Blind: true},
+				tables.RenderTxn{ID: txnID(2), Digests: []twophase.Digest{digestOf(2)}, Pieces: [][]byte{text(addRows("y", 5))}, Blind: true}),
+			[]string{"add x 10@1", "add y 15@1", mark(19)},
+		},
 		"nothing about files":             {staged(0, txnLine("a", 1)), nil},
 		"removal of a file that has none": {staged(0, removeLine("b")), []string{"remove b"}},
 	} {

@@ -135,7 +135,8 @@ func TestRead(t *testing.T) {
 		{"unknown column beside an action", []arrow.Field{group("novel", text("x")), txn}, `{"novel":{"x":"1"},"txn":{"appId":"a","version":1}}`, `{"txn":{"appId":"a","version":1}}`},
 		{"unknown field of an action", []arrow.Field{group("txn", text("appId"), long("version"), long("epoch"))}, `{"txn":{"appId":"a","version":1,"epoch":2}}`, `{"txn":{"appId":"a","version":1,"epoch":2}}`},
 		{
-			"text without its mark", []arrow.Field{group("txn", arrow.Field{Name: "appId", Type: arrow.BinaryTypes.Binary, Nullable: true}, long("version"))},
+			"text without its mark",
+			[]arrow.Field{group("txn", arrow.Field{Name: "appId", Type: arrow.BinaryTypes.Binary, Nullable: true}, long("version"))},
 			`{"txn":{"appId":"YXBw","version":1}}`, `{"txn":{"appId":"app","version":1}}`,
 		},
 	}

@@ -116,11 +116,15 @@ func agreesOnProfile(t *testing.T, p *tables.Profile, want *naive) {
 	if diff := cmp.Diff(withoutEmpty(want.MetaData), withoutEmpty(meta)); diff != "" {
 		t.Errorf("version %d: metaData: %s", want.Version, diff)
 	}
-	parsed := []any{p.Protocol.MinReader, p.Protocol.MinWriter, len(p.Protocol.ReaderFeatures), len(p.Protocol.WriterFeatures),
-		p.MetaData.ID, p.MetaData.Schema, len(p.MetaData.PartitionColumns), len(p.MetaData.Configuration)}
-	expected := []any{int(whole(want.Protocol["minReaderVersion"])), int(whole(want.Protocol["minWriterVersion"])),
+	parsed := []any{
+		p.Protocol.MinReader, p.Protocol.MinWriter, len(p.Protocol.ReaderFeatures), len(p.Protocol.WriterFeatures),
+		p.MetaData.ID, p.MetaData.Schema, len(p.MetaData.PartitionColumns), len(p.MetaData.Configuration),
+	}
+	expected := []any{
+		int(whole(want.Protocol["minReaderVersion"])), int(whole(want.Protocol["minWriterVersion"])),
 		count(want.Protocol["readerFeatures"]), count(want.Protocol["writerFeatures"]),
-		want.MetaData["id"], str(want.MetaData["schemaString"]), count(want.MetaData["partitionColumns"]), count(want.MetaData["configuration"])}
+		want.MetaData["id"], str(want.MetaData["schemaString"]), count(want.MetaData["partitionColumns"]), count(want.MetaData["configuration"]),
+	}
 	if diff := cmp.Diff(expected, parsed); diff != "" {
 		t.Errorf("version %d: parsed profile: %s", want.Version, diff)
 	}

@@ -34,12 +34,18 @@ func TestPutSyncsBeforeAndAfterTheName(t *testing.T) {
 		run  func() error
 		want []string
 	}{
-		{"first put into a new folder", func() error { return s.PutIfAbsent(t.Context(), "a/b/1", []byte("x")) },
-			[]string{"sync folder", "sync folder", "draft", "sync file", "link", "sync folder"}},
-		{"next put", func() error { return s.PutIfAbsent(t.Context(), "a/b/2", []byte("x")) },
-			[]string{"draft", "sync file", "link", "sync folder"}},
-		{"overwrite", func() error { return s.Put(t.Context(), "a/b/2", []byte("y")) },
-			[]string{"sync file", "rename", "sync folder"}},
+		{
+			"first put into a new folder", func() error { return s.PutIfAbsent(t.Context(), "a/b/1", []byte("x")) },
+			[]string{"sync folder", "sync folder", "draft", "sync file", "link", "sync folder"},
+		},
+		{
+			"next put", func() error { return s.PutIfAbsent(t.Context(), "a/b/2", []byte("x")) },
+			[]string{"draft", "sync file", "link", "sync folder"},
+		},
+		{
+			"overwrite", func() error { return s.Put(t.Context(), "a/b/2", []byte("y")) },
+			[]string{"sync file", "rename", "sync folder"},
+		},
 		{"own object", func() error { return s.PutIfAbsent(t.Context(), "a/b/2", []byte("z")) }, nil},
 		{"delete", func() error { return s.Delete(t.Context(), "a/b/1") }, []string{"sync folder"}},
 	} {
