@@ -84,7 +84,11 @@ func samePartition(typ string, a, b *string) bool {
 		return true
 	}
 	switch typ {
-	case "string", "binary", "boolean", "date", "timestamp", "timestamp_ntz":
+	case "timestamp":
+		// A path has it without a zone, in that of whoever wrote it, and a value may be
+		// ISO 8601 in UTC: which instant the path means cannot be told.
+		return true
+	case "string", "binary", "boolean", "date", "timestamp_ntz":
 		return false
 	case "float", "double":
 		x, errX := strconv.ParseFloat(*a, 64)
