@@ -27,6 +27,8 @@ type Config struct {
 	Allow []string `help:"Tables may lie below this location, too, not only below the warehouse. May be given several times." placeholder:"PREFIX" sep:"none"`
 	// Limit sets limits by the names that errors use.
 	Limit map[string]string `help:"Set a limit, by the name that errors give it; --list-limits lists them." placeholder:"NAME=VALUE" mapsep:"none"`
+	// Maintain keeps the tables' logs short: see coordinator.MaintainConfig.
+	Maintain bool `help:"Write Delta checkpoints of the tables in the background, at the interval that each table asks for, and remove the expired part of the logs of those that nobody else writes."`
 	// StopTimeout is for calls in flight when the server is asked to end.
 	StopTimeout time.Duration `help:"How long calls in flight may take when the server is told to end." default:"30s"`
 	// ReadyFile gets the address once the server answers.

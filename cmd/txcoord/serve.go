@@ -141,7 +141,23 @@ func open(ctx context.Context, c *Config, catalog string, log *slog.Logger) (*ru
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open catalog %s: %w", catalog, err), store.Close())
 	}
-	return &running{store, open, log, created}, nil
+	r := &running{store, open, log, created}
+	if c.Maintain {
+		if err := r.maintain(); err != nil {
+			return nil, errors.Join(err, r.close(c.StopTimeout))
+		}
+	}
+	return r, nil
+}
+
+// maintain keeps the tables in order until the catalog is closed.
+func (r *running) maintain() error {
+	m, err := r.catalog.NewMaintainer(coordinator.MaintainConfig{Format: checkpoint.Format()})
+	if err != nil {
+		return err
+	}
+	m.Start()
+	return nil
 }
 
 // makeFolders makes the folders that a first start lacks.

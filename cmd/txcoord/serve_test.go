@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -185,4 +186,24 @@ func TestLimitsReachTheServer(t *testing.T) {
 	s.ok("tx", "begin", "--key", "abcd")
 	s.fails(2, []string{"tx", "begin", "--key", "abcde"}, "LIMIT_EXCEEDED", "name: key_bytes", "value: 5", "limit: 4")
 	s.fails(2, []string{"tx", "begin", "--key", strings.Repeat("x", 3000)}, "name: message_bytes")
+}
+
+// A table that only we write gets its checkpoint from us.
+func TestMaintainWritesCheckpoints(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, "--maintain")
+	table := filepath.Join(s.warehouse, "orders")
+	s.ok("tables", "create", "orders", table, "--schema", schema, "--mode", "exclusive", "--property", "delta.checkpointInterval=3")
+	for i := range 4 {
+		s.with(fmt.Sprintf(`{"key":"k%d","tables":[{"table":"orders","actions":[{"add":{"path":"f%d","partitionValues":{},"size":1,"modificationTime":1,"dataChange":true}}]}]}`, i, i), "commit", "-")
+	}
+	pointer := filepath.Join(table, "_delta_log", "_last_checkpoint")
+	for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		if b, err := os.ReadFile(pointer); err == nil && strings.Contains(string(b), `"numOfAddFiles"`) {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatal("no checkpoint in a minute")
+		}
+	}
 }
