@@ -62,7 +62,10 @@ func TestDivergedTable(t *testing.T) {
 		t.Errorf("status %+v", st)
 	}
 
-	w.eventually("manifests are written", func() bool { st := w.status(); return st.ManifestSnapshot == st.Shown })
+	w.eventually("nothing but the round goes on", func() bool {
+		st := w.status()
+		return st.ManifestSnapshot == st.Shown && w.payloads() == 2
+	})
 	var preview coordinator.Thaw
 	w.unchangedNow("a preview", func() {
 		var err error
