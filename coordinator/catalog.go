@@ -245,7 +245,7 @@ func (c *Catalog) onFold(before *foldMarks, e *twophase.Entry) {
 		pieces := c.openTxns.done(decided)
 		c.sweeper.aborted(c.ledger.state, decided, pieces)
 	}
-	c.memory.add(e, len(decided))
+	c.memory.add(e, len(decided), c.ledger.state.Shown())
 	c.sweeper.published(c.ledger.state)
 	c.publisher.look()
 	c.manifests.look()

@@ -68,7 +68,7 @@ type Limits struct {
 	PollInterval     time.Duration // of open tables; 5 s
 	OwnerInterval    time.Duration // between looks at a table's owner object; 30 s
 	OutcomeRetention time.Duration // R of R6; 7 days
-	OutcomeCount     int           // outcomes kept; open transactions may double it; 200,000
+	OutcomeCount     int           // outcomes and snapshots kept; open transactions may double it; 200,000
 	CheckpointEvery  int           // entries between checkpoints; 1,024
 	PutParallel      int           // puts in flight over all rounds; 256
 	MapEvery         int           // snapshots between full manifest maps; 1,000

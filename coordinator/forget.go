@@ -8,42 +8,53 @@ import (
 	"github.com/txcoord/txcoord/twophase"
 )
 
-// memory counts the outcomes that the fold remembers, by the entry that decided
-// them, oldest first: what the floor of R6 is chosen from. Guarded by the ledger's lock.
+// memory counts what the fold remembers, outcomes and snapshots, by the entry that
+// made them, oldest first: what the floor of R6 is chosen from. Guarded by the
+// ledger's lock.
 type memory struct {
-	entries []decidedAt
+	entries []remembered
 	total   int
+	shown   twophase.SnapshotVersion // counted up to here
 }
 
-type decidedAt struct {
+type remembered struct {
 	position twophase.Position
 	time     twophase.Time
-	txns     int
+	things   int
 }
 
 // newMemory counts what a fold remembers.
 func newMemory(s *twophase.State) *memory {
-	at := map[twophase.Position]*decidedAt{}
-	for _, o := range s.Outcomes {
-		if at[o.Position] == nil {
-			at[o.Position] = &decidedAt{position: o.Position, time: o.Time}
+	at := map[twophase.Position]*remembered{}
+	count := func(p twophase.Position, t twophase.Time) {
+		if at[p] == nil {
+			at[p] = &remembered{position: p, time: t}
 		}
-		at[o.Position].txns++
+		at[p].things++
 	}
-	m := &memory{}
+	for _, o := range s.Outcomes {
+		count(o.Position, o.Time)
+	}
+	for _, sn := range s.Snapshots() {
+		count(sn.Position, sn.Time)
+	}
+	m := &memory{shown: s.Shown()}
 	for _, d := range at {
 		m.entries = append(m.entries, *d)
-		m.total += d.txns
+		m.total += d.things
 	}
-	slices.SortFunc(m.entries, func(a, b decidedAt) int { return compare(a.position, b.position) })
+	slices.SortFunc(m.entries, func(a, b remembered) int { return compare(a.position, b.position) })
 	return m
 }
 
-// add counts an entry that was folded.
-func (m *memory) add(e *twophase.Entry, txns int) {
-	if txns > 0 {
-		m.entries = append(m.entries, decidedAt{e.Position, e.Time, txns})
-		m.total += txns
+// add counts an entry that was folded: the transactions it decided, and the snapshots
+// it made.
+func (m *memory) add(e *twophase.Entry, txns int, shown twophase.SnapshotVersion) {
+	things := txns + int(shown-m.shown)
+	m.shown = shown
+	if things > 0 {
+		m.entries = append(m.entries, remembered{e.Position, e.Time, things})
+		m.total += things
 	}
 }
 
@@ -51,14 +62,14 @@ func (m *memory) add(e *twophase.Entry, txns int) {
 func (m *memory) below(floor twophase.Position) {
 	n := 0
 	for n < len(m.entries) && m.entries[n].position < floor {
-		m.total -= m.entries[n].txns
+		m.total -= m.entries[n].things
 		n++
 	}
 	m.entries = m.entries[n:]
 }
 
 // floor is the lowest one that leaves nothing which may be forgotten: older than a
-// time, or more than a number of outcomes.
+// time, or more than a number of things.
 func (m *memory) floor(oldest twophase.Time, keep int) (floor twophase.Position) {
 	excess := m.total - keep
 	for _, d := range m.entries {
@@ -66,7 +77,7 @@ func (m *memory) floor(oldest twophase.Time, keep int) (floor twophase.Position)
 			break
 		}
 		floor = d.position + 1
-		excess -= d.txns
+		excess -= d.things
 	}
 	return floor
 }
