@@ -213,3 +213,74 @@ func TestRacingCommitsOfOneTransaction(t *testing.T) {
 		t.Errorf("%d versions of 20 transactions", n)
 	}
 }
+
+// Stage says early why a commit would fail as things stand; only Commit decides.
+func TestHints(t *testing.T) {
+	t.Parallel()
+	w := (&world{}).open(t)
+	w.create("t", twophase.ModeExclusive)
+	w.commit("seed", blind("t", "there"))
+	b := w.begin("job")
+	for name, c := range map[string]struct {
+		part coordinator.OnceTable
+		rule twophase.Rule
+	}{
+		"nothing speaks against it": {blind("t", "1"), twophase.RuleNone},
+		"a path that is there":      {blind("t", "there"), twophase.RulePathExists},
+		"a path that is not":        {change("t", readAt(1), remove("nowhere")), twophase.RulePathMissing},
+	} {
+		st := w.stage(b.Token, c.part)
+		switch {
+		case c.rule == twophase.RuleNone && st.Hint != nil, c.rule != twophase.RuleNone && (st.Hint == nil || st.Hint.Rule != c.rule || st.Hint.Table != "t"):
+			t.Errorf("%s: hint %+v, want %s", name, st.Hint, c.rule)
+		}
+	}
+}
+
+func TestDescribe(t *testing.T) {
+	t.Parallel()
+	gate := newGate()
+	w := &world{wrapObjects: gate.over}
+	w.open(t)
+	w.create("t", twophase.ModeExclusive)
+	w.commit("seed", change("t", blindRead, add("1"), add("2")))
+	gate.hold(commitKey("t", 2))
+	pending := w.background("k", blind("t", "3"))
+	w.eventually("it is decided", func() bool { return w.info("t").Pending == 1 })
+	d, err := w.catalog.Describe(w.ctx(), w.uri("t"))
+	if err != nil || len(d.Changes) != 1 || d.Changes[0].Number != 2 || d.Round == nil || d.Round.Txns != 1 || !cmp.Equal(d.Round.Tables, []string{"t"}) {
+		t.Errorf("%+v, %v", d, err)
+	}
+	if d.State == nil || d.State.Version != 1 || d.State.Files != 2 || d.State.Bytes != 2 {
+		t.Errorf("state %+v", d.State)
+	}
+	gate.release()
+	if err := <-pending; err != nil {
+		t.Fatal(err)
+	}
+	if d, err = w.catalog.Describe(w.ctx(), "t"); err != nil || len(d.Changes) != 0 || d.Round != nil || d.State.Files != 3 {
+		t.Errorf("%+v, %v", d, err)
+	}
+	if err := w.objects.Delete(w.ctx(), commitKey("t", 1)); err != nil {
+		t.Fatal(err)
+	}
+	if d, err = w.catalog.Describe(w.ctx(), "t"); err != nil || d.State != nil || len(d.Warnings) == 0 {
+		t.Errorf("of a log that cannot be read: %+v, %v", d, err)
+	}
+	_, err = w.catalog.Describe(w.ctx(), "nowhere")
+	wantReason(t, "unknown", err, coordinator.TableNotFound)
+}
+
+func TestVerifiedFilesAreThere(t *testing.T) {
+	t.Parallel()
+	w := (&world{}).open(t)
+	w.create("t", twophase.ModeExclusive)
+	if err := w.objects.PutIfAbsent(w.ctx(), "t/a b.parquet", []byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	r := once("k", blind("t", "a%20b.parquet"))
+	r.VerifyFiles = true
+	if _, _, err := w.catalog.CommitOnce(w.ctx(), r); err != nil {
+		t.Error(err)
+	}
+}
