@@ -241,5 +241,5 @@ func (d *decision) freeze(r *Frozen) Answer {
 		}
 		return d.add(r)
 	}
-	return d.onTable(r, r.Table, nil)
+	return d.onTable(r, r.Table, func(t *Table) bool { return !t.isReplaced() })
 }

@@ -90,7 +90,7 @@ func (t *Table) isReplaced() bool {
 func (f *fold) frozen(r *Frozen) {
 	ice := Freeze{Cause: r.Cause, Origin: r.Table, Round: r.Round, Txn: r.Txn, Detail: r.Detail}
 	if r.Round == (RoundID{}) {
-		if t := f.live(r.Table); t != nil {
+		if t := f.present(r.Table); t != nil { // a log that is none of ours contradicts nothing
 			f.freezeWithRound(t, ice)
 		}
 		return

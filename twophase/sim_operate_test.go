@@ -57,6 +57,11 @@ func (w *world) thaw(r *replica) {
 		if t.Frozen == nil || t.Frozen.Origin != t.Table || t.Frozen.Resolved || t.Frozen.Cause == CauseStalled {
 			continue
 		}
+		if t.Frozen.Cause == CauseContradiction && w.chance(0.5) {
+			// It will not go away: the operator gives the table up.
+			r.ask(&request{Request: Request{Record: &Replaced{Table: t.Table, Recorded: t.Recorded, Detail: "given up"}}})
+			return
+		}
 		if t.Frozen.Cause == CauseReplaced {
 			w.now += putDeadline + storeGrace + FoldLimit + time.Second
 			w.late = slices.DeleteFunc(w.late, func(l lateWrite) bool { return l.expires != 0 })
