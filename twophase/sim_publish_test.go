@@ -140,8 +140,7 @@ func (r *replica) walk(a *actor, id TableID, in WalkInput) WalkEffect {
 		}
 		a.pause()
 		wk.Feed(res, w.now)
-		v, ended := wk.Sight()
-		r.saw(id, v, ended)
+		r.saw(id, wk.Sight())
 	}
 }
 

@@ -25,7 +25,7 @@ type replica struct {
 	actors   []*actor
 	queue    []*request
 	waiting  []*request // recorded, and not published yet
-	sights   map[TableID]map[Version]time.Duration
+	sights   map[TableID]Sight
 	facts    map[Hash]Facts
 	giveUp   map[TableID]map[TxnID]bool
 	written  SnapshotVersion // newest manifest known to be durable
@@ -53,7 +53,7 @@ func (r *replica) start() {
 	r.w.logf("R%d starts", r.id)
 	r.state, r.folded = nil, -time.Hour
 	r.queue, r.waiting, r.losses, r.poke = nil, nil, Losses{}, false
-	r.sights, r.facts = map[TableID]map[Version]time.Duration{}, map[Hash]Facts{}
+	r.sights, r.facts = map[TableID]Sight{}, map[Hash]Facts{}
 	r.giveUp, r.firstSaw = map[TableID]map[TxnID]bool{}, map[RoundID]time.Duration{}
 	r.written = 0
 	r.actors = []*actor{newActor(r.recover)}
@@ -178,23 +178,20 @@ func (r *replica) apply(b []byte) bool {
 	return true
 }
 
-// saw notes when a log was seen to end with a version.
-func (r *replica) saw(id TableID, v Version, at time.Duration) {
-	if r.sights[id] == nil {
-		r.sights[id] = map[Version]time.Duration{}
-	}
-	if was, ok := r.sights[id][v]; !ok || at > was {
-		r.sights[id][v] = at
+// saw keeps what a walk has seen of the end of a log.
+func (r *replica) saw(id TableID, s Sight) {
+	if s.At != NoSight {
+		r.sights[id] = s
 	}
 }
 
 func (r *replica) sightOf(id TableID) time.Duration {
-	if t, ok := r.state.Table(id); ok {
-		if at, ok := r.sights[id][t.Recorded]; ok {
-			return at
-		}
+	t, known := r.state.Table(id)
+	s, seen := r.sights[id]
+	if !known || !seen {
+		return NoSight
 	}
-	return NoSight
+	return s.Ended(t)
 }
 
 func (r *replica) clock() Time { return Time(r.w.now/time.Millisecond) + r.skew }

@@ -269,8 +269,7 @@ func (s *script) step(args []string) string {
 		return "ended: " + s.effect(wk) + "\n"
 	}
 	wk.Feed(res, s.w.now)
-	v, ended := wk.Sight()
-	r.saw(wk.in.Table, v, ended)
+	r.saw(wk.in.Table, wk.Sight())
 	return said + "; next: " + s.effect(wk) + "\n"
 }
 

@@ -192,7 +192,7 @@ func (s *script) place(name string) *simPlace {
 func (s *script) crash(args []string) string {
 	r := s.rep(args[0])
 	r.up, r.state, r.folded = true, s.w.emptyState(), -time.Hour
-	r.sights, r.facts, r.giveUp = map[TableID]map[Version]time.Duration{}, map[Hash]Facts{}, map[TableID]map[TxnID]bool{}
+	r.sights, r.facts, r.giveUp = map[TableID]Sight{}, map[Hash]Facts{}, map[TableID]map[TxnID]bool{}
 	r.queue, r.what = nil, nil
 	for k := range s.walks {
 		if strings.HasPrefix(k, args[0]+" ") {

@@ -56,9 +56,26 @@ func (w *Walk) begin(seen, now time.Duration) {
 // Next is the effect to carry out, or the end of the walk.
 func (w *Walk) Next() WalkEffect { return w.effect }
 
-// Sight is the last version that the walk saw the log end with, and when: what the
-// next walk of this process takes as Ended, if that version is the recorded one then.
-func (w *Walk) Sight() (Version, time.Duration) { return w.at() - 1, w.ended }
+// Sight is what a process saw of the end of a log: a version, its content, and when
+// nothing was above it.
+type Sight struct {
+	Version  Version
+	Identity Hash
+	At       time.Duration
+}
+
+// Ended is WalkInput.Ended for a table: the time of the sight, if what it saw is the
+// recorded version, in this content.
+func (s Sight) Ended(t *Table) time.Duration {
+	if s.Version != t.Recorded || s.Identity != t.Identity {
+		return NoSight
+	}
+	return s.At
+}
+
+// Sight is what the walk has seen of the log's end by now; At is NoSight if it has
+// not. The process keeps the newest one of a table for its next walk.
+func (w *Walk) Sight() Sight { return Sight{Version: w.at() - 1, Identity: w.last, At: w.ended} }
 
 // MayPut says whether a put of this walk may still be sent (R9, R10). folded is
 // when the fold was last known to hold the whole journal. If it says no, fold to

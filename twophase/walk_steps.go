@@ -23,7 +23,7 @@ type WalkInput struct {
 	LookUp bool
 	// Ended is when this process last saw the log end with the recorded version, on
 	// its boot-time clock: it put that version, or listed the log and found nothing
-	// above it (Walk.Sight). Having read the version is not enough, since those above
+	// above it (Sight.Ended). Having read the version is not enough, since those above
 	// it may be cleaned. NoSight if it never did.
 	Ended time.Duration
 	weak  weakness
