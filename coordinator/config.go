@@ -66,7 +66,7 @@ type Limits struct {
 	PutDeadline      time.Duration // of one commit file's put (R10); 30 s
 	FreezeAfter      time.Duration // F of R12; 30 s
 	PollInterval     time.Duration // of open tables; 5 s
-	OwnerInterval    time.Duration // between looks at a table's owner object; 30 s
+	OwnerInterval    time.Duration // between looks at a table's owner object; 10 s
 	OutcomeRetention time.Duration // R of R6; 7 days
 	OutcomeCount     int           // outcomes and snapshots kept; open transactions may double it; 200,000
 	CheckpointEvery  int           // entries between checkpoints; 1,024
@@ -89,7 +89,7 @@ func (l Limits) withDefaults() Limits {
 	def(&l.PutDeadline, 30*time.Second)
 	def(&l.FreezeAfter, 30*time.Second)
 	def(&l.PollInterval, 5*time.Second)
-	def(&l.OwnerInterval, 30*time.Second)
+	def(&l.OwnerInterval, 10*time.Second)
 	def(&l.OutcomeRetention, 7*24*time.Hour)
 	def(&l.OutcomeCount, 200_000)
 	def(&l.CheckpointEvery, 1024)

@@ -285,7 +285,7 @@ func (m *manifests) read(ctx context.Context, name string) (*manifest, error) {
 	}
 	var out manifest
 	if err := json.Unmarshal(b, &out); err != nil {
-		return nil, fmt.Errorf("manifest %s: %w", name, err)
+		return nil, fmt.Errorf("manifest %s cannot be read (remove the file: it is written again as long as the journal holds its snapshot): %w", name, err)
 	}
 	if out.Format != manifestFormat {
 		return nil, fmt.Errorf("manifest %s has format %d, this build knows %d", name, out.Format, manifestFormat)

@@ -31,7 +31,10 @@ func (c *Catalog) checkOwner(ctx context.Context, row TableInfo) {
 	owner, err := t.log.Owner(ctx)
 	switch {
 	case errors.Is(err, objstore.ErrNotFound):
-		return // the next walk sees that it is gone, and what that means (R22)
+		// The table was dropped, or another stands in its place. A busy table is never
+		// listed, since each put is a sight of the log's end; from here on the next walk
+		// lists it, and says what that means (R22).
+		t.forgetSights()
 	case err != nil:
 		if ctx.Err() == nil {
 			c.log.Warn("look at a table's owner", "table", row.URI, "error", err)
@@ -39,11 +42,20 @@ func (c *Catalog) checkOwner(ctx context.Context, row TableInfo) {
 	case owner.Catalog == c.journal.Meta().Catalog && owner.Table == row.ID:
 		t.disown(nil)
 	default:
+		t.forgetSights()
 		err := ownedError(row.URI, owner.Catalog, owner.Incarnation)
 		if t.disown(err) {
 			c.log.Error("another catalog has taken the table over; it takes no commits here any more", "table", row.URI, "owner", owner.Catalog)
 		}
 	}
+}
+
+// forgetSights makes the next walk list the log before it concludes or puts anything.
+func (t *handle) forgetSights() {
+	t.sightMu.Lock()
+	defer t.sightMu.Unlock()
+	clear(t.sights)
+	clear(t.etags)
 }
 
 // disown notes that another catalog owns the table; nil takes it back. True if that is new.

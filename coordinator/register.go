@@ -4,7 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
 	"reflect"
+	"strings"
 
 	"github.com/google/uuid"
 
@@ -34,8 +38,60 @@ func (c *Catalog) place(name, uri string, mode *twophase.Mode) (placed, error) {
 	if *mode != twophase.ModeOpen && *mode != twophase.ModeExclusive {
 		return placed{}, fieldError("mode", mode.String(), "is not known", "use open or exclusive")
 	}
+	if err := c.apart(canonical); err != nil {
+		return placed{}, err
+	}
 	log, err := c.tables.open(canonical)
 	return placed{canonical, log}, err
+}
+
+// apart refuses a place that is not a table's own: in or around another table, in a
+// log, or in the catalog's own folder. Clean-up of one would eat the other, and the
+// engines list whole folders. Also refused is a log that a symbolic link leads
+// elsewhere.
+func (c *Catalog) apart(uri string) error {
+	bad := func(why string) error {
+		return fieldError("uri", uri, why, "give each table a folder of its own")
+	}
+	for _, segment := range strings.Split(uri, "/") {
+		if segment == "_delta_log" || segment == "_txcoord" {
+			return bad("lies in a folder named " + segment)
+		}
+	}
+	if within(c.cfg.Warehouse, uri) {
+		return bad("is or contains the catalog's warehouse")
+	}
+	if other := c.neighbour(uri); other != "" {
+		return bad("lies in, or contains, the table " + other)
+	}
+	if path, isFile := strings.CutPrefix(uri, "file://"); isFile {
+		if path, err := url.PathUnescape(path); err == nil && isLink(filepath.Join(path, "_delta_log")) {
+			return bad("has a _delta_log that is a symbolic link")
+		}
+	}
+	return nil
+}
+
+// neighbour is the name of a table that lies in or around a place.
+func (c *Catalog) neighbour(uri string) (name string) {
+	c.ledger.read(func(s *twophase.State) {
+		for _, t := range s.Tables() {
+			if t.URI != uri && (within(t.URI, uri) || within(uri, t.URI)) {
+				name = t.Name
+			}
+		}
+	})
+	return name
+}
+
+// within reports whether inner is outer or lies below it.
+func within(inner, outer string) bool {
+	return inner == outer || strings.HasPrefix(inner, outer+"/")
+}
+
+func isLink(path string) bool {
+	info, err := os.Lstat(path)
+	return err == nil && info.Mode()&os.ModeSymlink != 0
 }
 
 // Register brings an existing Delta table into the catalog (R21). Repeating it

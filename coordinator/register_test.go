@@ -1,8 +1,12 @@
 package coordinator_test
 
 import (
+	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/txcoord/txcoord/coordinator"
 	"github.com/txcoord/txcoord/tables/objstore"
@@ -38,6 +42,7 @@ func TestRegistration(t *testing.T) {
 	plain("retention")
 	w.rawCommit("retention", 2, strings.Replace(string(metaData("44444444-4444-4444-8444-444444444444", schema)), `"configuration":{}`, `"configuration":{"delta.logRetentionDuration":"interval 1 hours"}`, 1))
 	_ = other
+	link(t, filepath.Join(w.dir, "gap", "_delta_log"), filepath.Join(w.dir, "linked", "_delta_log"))
 	for name, c := range map[string]struct {
 		r      coordinator.RegisterRequest
 		reason coordinator.Reason
@@ -48,6 +53,11 @@ func TestRegistration(t *testing.T) {
 		"short retention":   {coordinator.RegisterRequest{Name: "x", URI: w.uri("retention")}, coordinator.TableProperty},
 		"outside the roots": {coordinator.RegisterRequest{Name: "x", URI: "file:///elsewhere/t"}, coordinator.InvalidRequest},
 		"name is taken":     {coordinator.RegisterRequest{Name: "old", URI: w.uri("gap")}, coordinator.TableExists},
+		"inside a table":    {coordinator.RegisterRequest{Name: "x", URI: w.uri("old/inner")}, coordinator.InvalidRequest},
+		"around a table":    {coordinator.RegisterRequest{Name: "x", URI: "file://" + w.dir}, coordinator.InvalidRequest},
+		"in a log":          {coordinator.RegisterRequest{Name: "x", URI: w.uri("gap/_delta_log/t")}, coordinator.InvalidRequest},
+		"in our own folder": {coordinator.RegisterRequest{Name: "x", URI: w.uri("_txcoord/default/t")}, coordinator.InvalidRequest},
+		"a log elsewhere":   {coordinator.RegisterRequest{Name: "x", URI: w.uri("linked")}, coordinator.InvalidRequest},
 		"place is taken":    {coordinator.RegisterRequest{Name: "x", URI: w.uri("old")}, coordinator.TableExists},
 		"no name":           {coordinator.RegisterRequest{URI: w.uri("gap")}, coordinator.InvalidRequest},
 		"a URI for a name":  {coordinator.RegisterRequest{Name: "file:///x", URI: w.uri("gap")}, coordinator.InvalidRequest},
@@ -137,4 +147,32 @@ func TestReleaseWaitsForWhatIsPending(t *testing.T) {
 func sharedObjects(t *testing.T) objstore.Store {
 	w := (&world{}).open(t)
 	return w.objects
+}
+
+// link makes a symbolic link, and the folder that it lies in.
+func link(t *testing.T, to, from string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(from), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(to, from); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A busy table that was dropped, and another one put in its place, is noticed by the
+// look at its owner: sights of our own puts alone would go on for ever.
+func TestBusyTableThatWasDropped(t *testing.T) {
+	t.Parallel()
+	w := &world{}
+	w.cfg.Limits.OwnerInterval = 5 * time.Millisecond
+	w.open(t)
+	w.create("t", twophase.ModeOpen)
+	w.commit("1", blind("t", "1"))
+	w.dropAndCreate("t")
+	w.eventually("it is frozen", func() bool {
+		_, _ = w.try(fmt.Sprint("next ", time.Now().UnixNano()), blind("t", fmt.Sprint(time.Now().UnixNano())))
+		f := w.info("t").Frozen
+		return f != nil && f.Cause == twophase.CauseReplaced
+	})
 }

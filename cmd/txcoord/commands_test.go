@@ -84,7 +84,7 @@ func TestTables(t *testing.T) {
 	s.fails(6, []string{"tables", "thaw", "orders"}, "NOTHING_TO_THAW")
 	s.fails(3, []string{"tables", "describe", "nope"}, "TABLE_NOT_FOUND")
 	s.fails(5, []string{"tables", "create", "orders", filepath.Join(s.warehouse, "o2"), "--schema", schema}, "TABLE_EXISTS")
-	s.fails(6, []string{"tables", "register", "empty", s.warehouse}, "NOT_A_TABLE", "txcoord tables create empty")
+	s.fails(6, []string{"tables", "register", "empty", filepath.Join(s.warehouse, "empty")}, "NOT_A_TABLE", "txcoord tables create empty")
 	s.fails(5, []string{"tables", "register", "orders", filepath.Join(s.warehouse, "orders"), "--mode", "exclusive"}, "TABLE_EXISTS", "txcoord tables mode")
 	s.ok("tables", "release", "orders")
 	s.ok("tables", "register", "sales", filepath.Join(s.warehouse, "orders"), "--one-txn-per-version")

@@ -68,7 +68,10 @@ func Open(path string, cfg Config) (*Store, error) {
 	if cfg.LockWait == 0 {
 		cfg.LockWait = 250 * time.Millisecond
 	}
-	db, err := bbolt.Open(path, 0o600, options(cfg))
+	if err := checkLength(path); err != nil {
+		return nil, fmt.Errorf("open store: %w", err)
+	}
+	db, err := openDB(path, options(cfg))
 	if err != nil {
 		return nil, openError(path, err)
 	}
@@ -81,6 +84,16 @@ func Open(path string, cfg Config) (*Store, error) {
 	}
 	go s.commitAll()
 	return s, nil
+}
+
+// openDB turns what bbolt asserts about its pages into an error.
+func openDB(path string, o *bbolt.Options) (db *bbolt.DB, err error) {
+	defer func() {
+		if bad := recover(); bad != nil {
+			db, err = nil, fmt.Errorf("%w: %v", ErrDamaged, bad)
+		}
+	}()
+	return bbolt.Open(path, 0o600, o)
 }
 
 // options: the list of free pages is not written with each commit but found again
