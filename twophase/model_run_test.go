@@ -27,8 +27,9 @@ func (r *modelRun) integer(lo, hi int, what string) int {
 func (r *modelRun) change(id TableID) *toyChange {
 	ch := &toyChange{meta: r.m.tables[id].state.meta, dataChange: true, blind: r.integer(0, 1, "blind") == 0}
 	for range r.integer(0, 2, "adds") {
-		if p := r.path(); !hasPath(ch.adds, p) {
-			ch.adds = append(ch.adds, toyPair{path: p})
+		p := toyPair{r.path(), int32(r.integer(0, 3, "vector") / 3)}
+		if !hasPath(ch.adds, p.path) && !r.m.tables[id].state.has(p) {
+			ch.adds = append(ch.adds, p)
 		}
 	}
 	if !ch.blind {
@@ -83,7 +84,7 @@ func (r *modelRun) group() {
 	}
 	views := map[TableID]View{}
 	for _, id := range modelTables {
-		views[id] = &toyView{toyRules{&r.m.w.changes}, r.m.view(id)}
+		views[id] = &toyView{toyRules{&r.m.w.changes}, r.m.view(id), r.m.undelivered(id)}
 	}
 	d := Decide(r.s, reqs, DecideInput{Rules: toyRules{&r.m.w.changes}, Views: views})
 
@@ -108,7 +109,7 @@ func (r *modelRun) group() {
 			}
 		}
 		if got != want {
-			r.Fatalf("request %d: %s, want %s", i, got, want)
+			r.Fatalf("request %d (%+v): %s, want %s", i, reqs[i].Commit, got, want)
 		}
 	}
 	r.fold(d)
@@ -152,6 +153,7 @@ func (r *modelRun) fold(d Decision) {
 	}
 	var closed []TableID
 	for i, rec := range decoded.Records {
+		r.Logf("entry %d: %s", e.Position, describeRecord(rec))
 		switch rec := rec.(type) {
 		case *Committed:
 			r.m.index[rec.Txn] = i
@@ -186,7 +188,7 @@ func (m *model) deliver(t *modelTable, found []FoundVersion) {
 	for _, v := range found {
 		for _, txn := range v.Txns {
 			for _, it := range t.past {
-				if it.txn == txn {
+				if it.txn == txn && it.version == NoVersion && !it.lost { // not an older life of the id
 					it.version = v.Version
 					t.state = t.state.after(it.change)
 				}

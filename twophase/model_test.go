@@ -1,6 +1,7 @@
 package twophase
 
 import (
+	"cmp"
 	"slices"
 )
 
@@ -87,6 +88,15 @@ func (m *model) view(id TableID) *toyState {
 	return s
 }
 
+// undelivered are the changes that no version holds.
+func (m *model) undelivered(id TableID) []*toyChange {
+	var out []*toyChange
+	for _, it := range m.tables[id].pending() {
+		out = append(out, it.change)
+	}
+	return out
+}
+
 // want is what the naive version says of a request: "commit", "abort" and the rule,
 // "decided", "deferred" or "refused" and the reason.
 func (m *model) want(r *Request, group []*Committed, seen map[TxnID]*Committed, next Position) string {
@@ -145,7 +155,7 @@ func (m *model) check(c *Committed, group []*Committed) string {
 		case !p.Read.Blind && p.Read.Version > t.recorded:
 			return "refused " + ReasonReadPointAhead.String()
 		}
-		view := m.view(p.Table)
+		view, undelivered := m.view(p.Table), m.undelivered(p.Table)
 		var before []*toyChange
 		for _, it := range t.past {
 			if !it.lost && (it.version == NoVersion || it.version > p.Read.Version) {
@@ -157,6 +167,7 @@ func (m *model) check(c *Committed, group []*Committed) string {
 				if g.Parts[j].Table == p.Table {
 					before = append(before, m.w.changeOf(&g.Parts[j]))
 					view = view.after(m.w.changeOf(&g.Parts[j]))
+					undelivered = append(undelivered, m.w.changeOf(&g.Parts[j]))
 				}
 			}
 		}
@@ -165,7 +176,7 @@ func (m *model) check(c *Committed, group []*Committed) string {
 				return "abort " + why.Rule.String()
 			}
 		}
-		if why := view.fits(ch); why != nil {
+		if why := cmp.Or(view.fits(ch), duplicates(ch, undelivered)); why != nil {
 			return "abort " + why.Rule.String()
 		}
 	}
@@ -246,6 +257,9 @@ func (m *model) turn(pos Position, closed []TableID) {
 		}
 		m.rounds = append(m.rounds, &modelRound{RoundID{pos, index}, w.txns})
 		index++
+		if tables := m.tablesOfAll(w.txns); slices.ContainsFunc(tables, func(id TableID) bool { return m.tables[id].frozen }) {
+			m.freeze(w.txns[0]) // a round that opens with a frozen table is frozen with it (R12)
+		}
 	}
 	for _, w := range left {
 		w.sealed = w.sealed || overlap(m.tablesOfAll(w.txns), closed)

@@ -205,12 +205,13 @@ func (r *replica) views() map[TableID]View {
 		if s == nil {
 			continue
 		}
+		var pending []*toyChange
 		for _, c := range t.Pending {
 			if ch := r.w.changeOf(c.Part); s.fits(ch) == nil {
-				s = s.after(ch)
+				s, pending = s.after(ch), append(pending, ch)
 			}
 		}
-		out[t.Table] = &toyView{rules, s}
+		out[t.Table] = &toyView{rules, s, pending}
 	}
 	return out
 }

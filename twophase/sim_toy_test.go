@@ -270,17 +270,39 @@ func cannotStand(c *toyChange, missing map[toyPair]bool, stays map[toyPath]bool,
 
 // toyView is a View: the recorded state and what is pending on it.
 type toyView struct {
-	rules toyRules
-	state *toyState
+	rules   toyRules
+	state   *toyState // after everything decided
+	pending []*toyChange
 }
 
-type toyTrial struct {
-	rules toyRules
-	state *toyState
+type toyTrial struct{ toyView }
+
+func (v *toyView) Try() Trial {
+	return &toyTrial{toyView{v.rules, v.state, slices.Clone(v.pending)}}
 }
 
-func (v *toyView) Try() Trial { return &toyTrial{v.rules, v.state} }
+func (t *toyTrial) Fits(candidate Facts) *Conflict {
+	c := t.rules.change(candidate)
+	if why := t.state.fits(c); why != nil {
+		return why
+	}
+	return duplicates(c, t.pending)
+}
 
-func (t *toyTrial) Fits(candidate Facts) *Conflict { return t.state.fits(t.rules.change(candidate)) }
+func (t *toyTrial) Take(candidate Facts) {
+	c := t.rules.change(candidate)
+	t.state, t.pending = t.state.after(c), append(t.pending, c)
+}
 
-func (t *toyTrial) Take(candidate Facts) { t.state = t.state.after(t.rules.change(candidate)) }
+// duplicates: a file that an undelivered change adds may not be added again, not even
+// as the same pair (R19).
+func duplicates(c *toyChange, pending []*toyChange) *Conflict {
+	for _, p := range c.adds {
+		for _, o := range pending {
+			if slices.Contains(o.adds, p) && !slices.Contains(c.removes, p) {
+				return &Conflict{Rule: RulePathExists, Path: fmt.Sprint(p)}
+			}
+		}
+	}
+	return nil
+}
