@@ -1,0 +1,75 @@
+package twophase
+
+import "slices"
+
+// recorded checks a record about a log that counts.
+func (c *checker) recorded(was marks, id TableID, r Record) {
+	t := c.ref.tables[id]
+	if t == nil || t.Recorded == was.recorded[id] {
+		return
+	}
+	var at *toyState
+	switch r := r.(type) {
+	case *Foreign:
+		if t.Recorded != r.Version {
+			return
+		}
+		c.taken(was, t, r)
+		if c.byTxn[id] == nil {
+			c.byTxn[id] = map[TxnID]*item{}
+		}
+		c.items[id] = append(c.items[id], &item{change: c.w.changeOf(&Part{Facts: r.Facts, FactsRef: r.FactsRef}), version: r.Version})
+	}
+	if c.healthy(t) {
+		at = c.w.placeOf(t).past[t.Recorded].state
+	}
+	for _, ch := range was.pending[id] {
+		o := c.ref.outcomes[ch.Txn]
+		if s := o.Parts[ch.place].Status; s == StatusDiverged || s == StatusNotApplied {
+			c.forgetItem(id, ch.Txn)
+		}
+		c.counts["part "+statusNames[o.Parts[ch.place].Status]]++
+		switch part := o.Parts[ch.place]; part.Status {
+		case StatusDelivered:
+			c.isThere(t, ch.Txn, part)
+		case StatusPending, StatusDiverged:
+			if at == nil {
+				continue
+			}
+			if v, ok := c.w.placeOf(t).delivered[ch.Txn]; ok && v <= t.Recorded {
+				c.w.fail(acknowledged, "%s is in %s@%d, the journal has it at %d and calls it pending", short(ch.Txn), id, v, t.Recorded)
+			}
+			toy := c.w.changeOf(ch.Part)
+			why := at.fits(toy)
+			if gaveUp := part.Status == StatusDiverged; gaveUp != (why != nil) {
+				c.w.fail(possible, "change %d (%s) of %s at %d: given up %v (%v), and it is %v", ch.Number, short(ch.Txn), id, t.Recorded, gaveUp, part.Conflict, why)
+			}
+			if why == nil {
+				at = at.after(toy)
+			}
+		case StatusPublished, StatusNotApplied:
+		default:
+		}
+	}
+}
+
+// taken checks that a foreign version is one of the registered table's log.
+func (c *checker) taken(was marks, t *Table, r *Foreign) {
+	p := c.w.placeOf(t)
+	at, below := p.past[r.Version], p.past[was.recorded[t.Table]]
+	if at != nil && at.identity == r.Identity && (below == nil || below.identity != was.identity[t.Table] && !was.identity[t.Table].IsZero()) {
+		c.w.fail(ownTable, "%s@%d is of another table", t.Table, r.Version)
+	}
+}
+
+func (c *checker) forgetItem(id TableID, txn TxnID) {
+	c.items[id] = slices.DeleteFunc(c.items[id], func(it *item) bool { return it.txn == txn && !txn.IsZero() })
+}
+
+// isThere checks that what the fold calls delivered is in the log.
+func (c *checker) isThere(t *Table, txn TxnID, part PartOutcome) {
+	v, ok := c.delivered(t, txn)
+	if !ok || v > part.Version {
+		c.w.fail(acknowledged, "%s on %s is delivered at %d, the log has it at %d (%v)", short(txn), t.Table, part.Version, v, ok)
+	}
+}
