@@ -12,10 +12,9 @@ import (
 	"github.com/txcoord/txcoord/twophase"
 )
 
-// readVersion reads a version. The time at which it was seen is that before the
-// request: a process that was paused in between has not seen it later (R9).
+// readVersion reads a version. That it is there is no sight of the log's end: what
+// comes after it may have been cleaned (R9).
 func (c *Catalog) readVersion(ctx context.Context, t *handle, v twophase.Version) (twophase.WalkResult, error) {
-	at := c.cfg.Boot()
 	commit, err := t.log.ReadCommit(ctx, v)
 	if errors.Is(err, objstore.ErrNotFound) {
 		return twophase.AbsentVersion{}, nil
@@ -31,7 +30,6 @@ func (c *Catalog) readVersion(ctx context.Context, t *handle, v twophase.Version
 		t.stop(err)
 		return nil, err
 	}
-	t.seen(v, at)
 	t.know(v, commit.Object.ETag, commit.Identity)
 	t.tail.saw(v, commit.Raw)
 	return twophase.SeenVersion{Seen: *seen}, nil
@@ -106,7 +104,9 @@ func (c *Catalog) listFrom(ctx context.Context, t *handle, from twophase.Version
 		t.know(from, commit.Object.ETag, identity)
 	}
 	out.Identity = identity
-	t.seen(from, at)
+	if max(out.Commit, out.Checkpoint) <= from {
+		t.seen(from, at) // the log ends here
+	}
 	return out, nil
 }
 
