@@ -21,8 +21,8 @@ func (c *conn) retry(ctx context.Context, call func() error) error {
 	var last error
 	for {
 		err := call()
-		if err != nil && last != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) && errors.Is(err, context.DeadlineExceeded) {
-			return fmt.Errorf("%w (%w)", last, ctx.Err())
+		if err != nil && last != nil && timeIsUp(ctx) && errors.Is(err, context.DeadlineExceeded) {
+			return fmt.Errorf("%w (%w)", last, context.DeadlineExceeded)
 		}
 		if err == nil || !repeatable(ctx, err) {
 			return err
@@ -40,10 +40,17 @@ func (c *conn) retry(ctx context.Context, call func() error) error {
 // repeatable reports whether the same call may answer otherwise.
 func repeatable(ctx context.Context, err error) bool {
 	var e *Error
-	if ctx.Err() != nil || !errors.As(err, &e) {
+	if ctx.Err() != nil || timeIsUp(ctx) || !errors.As(err, &e) {
 		return false
 	}
 	return e.lost() || e.Code == codes.Unavailable || e.Code == codes.ResourceExhausted && e.RetryAfter > 0
+}
+
+// timeIsUp asks the clock: the server, which has the same deadline, may cut a call
+// short a moment before the context's own timer fires.
+func timeIsUp(ctx context.Context) bool {
+	end, ok := ctx.Deadline()
+	return ok && !time.Now().Before(end)
 }
 
 func retryAfter(err error) time.Duration {

@@ -3,6 +3,7 @@ package client_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -49,20 +50,37 @@ func stageBeside(ctx context.Context) func(*client.Tx) error {
 	}
 }
 
-// A deadline that cuts a repeated call short does not hide why it was repeated.
+// A deadline that cuts a repeated call short does not hide why it was repeated,
+// even where the server's timer is quicker than the context's own.
 func TestTheDeadlineKeepsTheLastAnswer(t *testing.T) {
-	s := &server{onCall: func(_ string, n int) error {
-		if n > 1 {
-			time.Sleep(300 * time.Millisecond) // past the deadline
-		}
-		return fail(codes.Unavailable, "REPLICA_BEHIND")
-	}}
-	c := start(t, s, client.Options{})
-	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-	defer cancel()
-	_, err := c.Outcome(ctx, "k/1")
-	var e *client.Error
-	if !errors.As(err, &e) || e.Reason != "REPLICA_BEHIND" || !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, client.ErrUnavailable) {
-		t.Errorf("error %v", err)
+	for _, late := range []bool{false, true} {
+		t.Run(fmt.Sprintf("late timer %t", late), func(t *testing.T) {
+			s := &server{onCall: func(_ string, n int) error {
+				if n > 1 {
+					time.Sleep(300 * time.Millisecond) // past the deadline
+				}
+				return fail(codes.Unavailable, "REPLICA_BEHIND")
+			}}
+			c := start(t, s, client.Options{})
+			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+			defer cancel()
+			if late {
+				end, _ := ctx.Deadline()
+				ctx = lateTimer{Context: t.Context(), end: end}
+			}
+			_, err := c.Outcome(ctx, "k/1")
+			var e *client.Error
+			if !errors.As(err, &e) || e.Reason != "REPLICA_BEHIND" || !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, client.ErrUnavailable) {
+				t.Errorf("error %v", err)
+			}
+		})
 	}
 }
+
+// lateTimer is a context whose deadline has passed before it says so.
+type lateTimer struct {
+	context.Context
+	end time.Time
+}
+
+func (c lateTimer) Deadline() (time.Time, bool) { return c.end, true }
