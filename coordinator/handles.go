@@ -3,7 +3,6 @@ package coordinator
 import (
 	"fmt"
 	"sync"
-	"time"
 
 	"github.com/txcoord/txcoord/tables"
 	"github.com/txcoord/txcoord/twophase"
@@ -31,10 +30,11 @@ type handle struct {
 	rebuild bool
 	loading sync.Mutex
 
-	// sights are when this process last put, listed or read the newest versions of
-	// the log (R9); etags are those of versions whose identity is known.
+	// sight is the newest that a walk saw of the log's end (R9), and glances counts how
+	// often that was forgotten; etags are those of versions whose identity is known.
 	sightMu sync.Mutex
-	sights  map[twophase.Version]time.Duration
+	sight   twophase.Sight
+	glances uint64
 	etags   map[twophase.Version]seenETag
 	// stopped is why this replica does not write the table.
 	stopped error
@@ -71,7 +71,7 @@ func (h *handles) of(id twophase.TableID) (*handle, error) {
 	if t, ok := h.m[id]; ok {
 		return t, nil
 	}
-	t := &handle{id: id, uri: uri, log: log, sights: map[twophase.Version]time.Duration{}, etags: map[twophase.Version]seenETag{}}
+	t := &handle{id: id, uri: uri, log: log, sight: twophase.Sight{At: twophase.NoSight}, etags: map[twophase.Version]seenETag{}}
 	h.m[id] = t
 	return t, nil
 }
@@ -88,25 +88,24 @@ func (h *handles) open(uri string) (*tables.Log, error) {
 	return tables.NewLog(tables.LogConfig{Store: store, Key: key, URI: uri, ReadCheckpoint: h.c.cfg.ReadCheckpoint}), nil
 }
 
-// sightsKept is how many versions back sights and ETags are remembered.
-const sightsKept = 16
+// etagsKept is how many versions back ETags are remembered.
+const etagsKept = 16
 
-// seen notes that a version was put, listed or read just now.
-func (t *handle) seen(v twophase.Version, at time.Duration) {
+// keepSight keeps what a walk has seen of the log's end, if that is newer and nothing
+// was forgotten since the walk began.
+func (t *handle) keepSight(glance uint64, s twophase.Sight) {
 	t.sightMu.Lock()
 	defer t.sightMu.Unlock()
-	t.sights[v] = at
-	delete(t.sights, v-sightsKept)
+	if glance == t.glances && s.At > t.sight.At {
+		t.sight = s
+	}
 }
 
-// sightOf says when a version was last seen; NoSight if it was not.
-func (t *handle) sightOf(v twophase.Version) time.Duration {
+// lastSight is what is known of the log's end; glance goes to keepSight.
+func (t *handle) lastSight() (s twophase.Sight, glance uint64) {
 	t.sightMu.Lock()
 	defer t.sightMu.Unlock()
-	if at, ok := t.sights[v]; ok {
-		return at
-	}
-	return twophase.NoSight
+	return t.sight, t.glances
 }
 
 // know notes which ETag goes with a content, so that a listing alone can tell
@@ -118,7 +117,7 @@ func (t *handle) know(v twophase.Version, etag string, identity twophase.Hash) {
 	t.sightMu.Lock()
 	defer t.sightMu.Unlock()
 	t.etags[v] = seenETag{etag, identity}
-	delete(t.etags, v-sightsKept)
+	delete(t.etags, v-etagsKept)
 }
 
 func (t *handle) knows(v twophase.Version, etag string) (twophase.Hash, bool) {

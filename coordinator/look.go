@@ -73,7 +73,6 @@ func txnDigests(refs []tables.TxnRef) []twophase.TxnDigest {
 }
 
 func (c *Catalog) listFrom(ctx context.Context, t *handle, from twophase.Version) (twophase.WalkResult, error) {
-	at := c.cfg.Boot()
 	l, err := t.log.List(ctx, from)
 	if err != nil {
 		return nil, c.objectsError(t.uri, err)
@@ -104,9 +103,6 @@ func (c *Catalog) listFrom(ctx context.Context, t *handle, from twophase.Version
 		t.know(from, commit.Object.ETag, identity)
 	}
 	out.Identity = identity
-	if max(out.Commit, out.Checkpoint) <= from {
-		t.seen(from, at) // the log ends here
-	}
 	return out, nil
 }
 

@@ -34,7 +34,7 @@ func (c *Catalog) checkOwner(ctx context.Context, row TableInfo) {
 		// The table was dropped, or another stands in its place. A busy table is never
 		// listed, since each put is a sight of the log's end; from here on the next walk
 		// lists it, and says what that means (R22).
-		t.forgetSights()
+		t.forgetSight()
 	case err != nil:
 		if ctx.Err() == nil {
 			c.log.Warn("look at a table's owner", "table", row.URI, "error", err)
@@ -42,7 +42,7 @@ func (c *Catalog) checkOwner(ctx context.Context, row TableInfo) {
 	case owner.Catalog == c.journal.Meta().Catalog && owner.Table == row.ID:
 		t.disown(nil)
 	default:
-		t.forgetSights()
+		t.forgetSight()
 		err := ownedError(row.URI, owner.Catalog, owner.Incarnation)
 		if t.disown(err) {
 			c.log.Error("another catalog has taken the table over; it takes no commits here any more", "table", row.URI, "owner", owner.Catalog)
@@ -50,11 +50,11 @@ func (c *Catalog) checkOwner(ctx context.Context, row TableInfo) {
 	}
 }
 
-// forgetSights makes the next walk list the log before it concludes or puts anything.
-func (t *handle) forgetSights() {
+// forgetSight makes the next walk list the log before it concludes or puts anything.
+func (t *handle) forgetSight() {
 	t.sightMu.Lock()
 	defer t.sightMu.Unlock()
-	clear(t.sights)
+	t.sight, t.glances = twophase.Sight{At: twophase.NoSight}, t.glances+1
 	clear(t.etags)
 }
 

@@ -326,14 +326,12 @@ func (c *Catalog) put(ctx context.Context, t *handle, w *twophase.Walk, v twopha
 	if err := c.freshFold(ctx); err != nil {
 		return nil, err
 	}
-	at := c.cfg.Boot()
-	if !w.MayPut(at, time.Duration(c.headAt.Load())) {
+	if !w.MayPut(c.cfg.Boot(), time.Duration(c.headAt.Load())) {
 		return nil, errLookAgain
 	}
 	err = t.log.PutCommit(ctx, v, data)
 	switch {
 	case err == nil:
-		t.seen(v, at)
 		t.tail.saw(v, data)
 		return twophase.PutResult{Done: true, Identity: twophase.HashOf(data)}, nil
 	case errors.Is(err, objstore.ErrExists):

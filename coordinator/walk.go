@@ -20,11 +20,12 @@ func (c *Catalog) walk(ctx context.Context, t *handle, lookUp bool) (twophase.Wa
 	none := twophase.WalkDone{}
 	unfit := ""
 	for {
-		in, at, err := c.walkFrom(t, lookUp)
+		sight, glance := t.lastSight()
+		in, at, err := c.walkFrom(t, lookUp, sight)
 		if err != nil {
 			return none, err
 		}
-		end, err := c.walkOnce(ctx, t, in)
+		end, err := c.walkOnce(ctx, t, in, glance)
 		if errors.Is(err, errLookAgain) {
 			if err := c.catchUp(ctx); err != nil {
 				return none, err
@@ -57,7 +58,7 @@ func (c *Catalog) walk(ctx context.Context, t *handle, lookUp bool) (twophase.Wa
 }
 
 // walkFrom is what a walk starts from, and the position of the fold that says so.
-func (c *Catalog) walkFrom(t *handle, lookUp bool) (in twophase.WalkInput, at twophase.Position, err error) {
+func (c *Catalog) walkFrom(t *handle, lookUp bool, sight twophase.Sight) (in twophase.WalkInput, at twophase.Position, err error) {
 	c.ledger.read(func(s *twophase.State) {
 		row, ok := s.Table(t.id)
 		switch {
@@ -66,7 +67,7 @@ func (c *Catalog) walkFrom(t *handle, lookUp bool) (in twophase.WalkInput, at tw
 		case closed(row):
 			err = frozenError(infoOf(row))
 		default:
-			in, at = s.WalkInput(t.id, t.sightOf(row.Recorded)), s.Next()
+			in, at = s.WalkInput(t.id, sight.Ended(row)), s.Next()
 			in.LookUp = lookUp
 		}
 	})
@@ -163,7 +164,7 @@ func (c *Catalog) contradiction(ctx context.Context, t *handle, why string) erro
 // walkOnce carries out effects until the walk ends. A walk that puts something holds
 // one of the places for puts all the while, so that waiting for it does not make
 // its sight old.
-func (c *Catalog) walkOnce(ctx context.Context, t *handle, in twophase.WalkInput) (twophase.WalkEffect, error) {
+func (c *Catalog) walkOnce(ctx context.Context, t *handle, in twophase.WalkInput, glance uint64) (twophase.WalkEffect, error) {
 	if !in.LookUp && len(in.Changes) > 0 {
 		select {
 		case c.publisher.puts <- struct{}{}:
@@ -194,6 +195,7 @@ func (c *Catalog) walkOnce(ctx context.Context, t *handle, in twophase.WalkInput
 			return w.Next(), nil
 		}
 		w.Feed(result, c.cfg.Boot())
+		t.keepSight(glance, w.Sight())
 	}
 }
 
