@@ -127,27 +127,35 @@ func (c *Catalog) spawn(run func(context.Context)) bool {
 }
 
 // recover loads the newest checkpoint that the journal names. The entries after it
-// are folded by catchUp.
+// are folded by catchUp. Another replica may record a newer one meanwhile, and remove
+// objects of the one that is being loaded.
 func (c *Catalog) recover(ctx context.Context) (*twophase.State, error) {
-	meta := c.journal.Meta()
 	at, err := c.newestCheckpoint(ctx)
-	if err != nil {
-		return nil, err
+	for err == nil {
+		state, failed := c.loadCheckpoint(ctx, at)
+		if failed == nil {
+			return state, nil
+		}
+		was := at
+		if at, err = c.newestCheckpoint(ctx); err == nil && at == was {
+			return nil, fmt.Errorf("checkpoint at %d: %w", at.Position, failed)
+		}
 	}
+	return nil, err
+}
+
+func (c *Catalog) loadCheckpoint(ctx context.Context, at twophase.Checkpointed) (*twophase.State, error) {
 	if at.Object.Name == "" {
+		meta := c.journal.Meta()
 		return twophase.NewState(meta.Catalog, meta.Incarnation), nil
 	}
 	index, err := c.readCheckpoint(ctx, at.Object)
 	if err != nil {
-		return nil, fmt.Errorf("checkpoint at %d: %w", at.Position, err)
+		return nil, err
 	}
-	state, err := twophase.DecodeCheckpoint(index, func(ref twophase.ObjectRef) ([]byte, error) {
+	return twophase.DecodeCheckpoint(index, func(ref twophase.ObjectRef) ([]byte, error) {
 		return c.readCheckpoint(ctx, ref)
 	})
-	if err != nil {
-		return nil, fmt.Errorf("checkpoint at %d: %w", at.Position, err)
-	}
-	return state, nil
 }
 
 // newestCheckpoint is the one that the journal's last entry knows of, in its header

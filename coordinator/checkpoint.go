@@ -2,8 +2,11 @@ package coordinator
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/txcoord/txcoord/tables/objstore"
 	"github.com/txcoord/txcoord/twophase"
@@ -12,11 +15,20 @@ import (
 // checkpoints writes the fold as objects now and then, and names them in the
 // journal (R1), so that a start reads a bounded number of entries and the ring
 // never fills.
+//
+// Several replicas do so on one journal, and each removes what its newest checkpoint
+// does not need. So one counts on the objects of an earlier checkpoint only while
+// that is its own and the newest; after another's it writes all objects anew, under
+// the names of a new series. A checkpoint that was begun before another's record is
+// refused by the fold.
 type checkpoints struct {
 	c     *Catalog
 	ready chan struct{}
-	// known are segments that are durable already.
+	// last is the newest checkpoint of this replica's, and known are its objects.
+	last  twophase.Checkpointed
 	known map[string]bool
+	// series goes into the names of objects.
+	series string
 }
 
 func newCheckpoints(c *Catalog) *checkpoints {
@@ -54,13 +66,7 @@ func (k *checkpoints) run(ctx context.Context) {
 }
 
 func (k *checkpoints) write(ctx context.Context) error {
-	var index twophase.CheckpointObject
-	var segments []twophase.CheckpointObject
-	var at twophase.Position
-	k.c.ledger.read(func(s *twophase.State) {
-		index, segments = s.EncodeCheckpoint()
-		at = s.Next()
-	})
+	rec, index, segments := k.encode()
 	var missing []twophase.CheckpointObject
 	for _, o := range segments {
 		if !k.known[o.Ref.Name] {
@@ -76,30 +82,50 @@ func (k *checkpoints) write(ctx context.Context) error {
 	if err := put(index); err != nil {
 		return err
 	}
-	before := k.known
-	k.known = map[string]bool{index.Ref.Name: true}
+	before, began := k.known, k.c.cfg.Now()
+	var refused *twophase.Refused
+	err := k.c.submitFetching(ctx, twophase.Request{Record: &rec})
+	if errors.As(err, &refused) && refused.Reason == twophase.ReasonStale {
+		return nil // another replica's is newer
+	}
+	if err != nil {
+		return k.c.storeError(err)
+	}
+	k.last, k.known = rec, map[string]bool{index.Ref.Name: true}
 	for _, o := range segments {
 		k.known[o.Ref.Name] = true
 	}
-	if err := k.c.adminRecord(ctx, &twophase.Checkpointed{Position: at, Object: index.Ref}); err != nil {
-		return err
-	}
-	return k.tidy(ctx, before)
+	return k.tidy(ctx, before, began)
+}
+
+// encode is the present fold as a checkpoint, and the record of it.
+func (k *checkpoints) encode() (rec twophase.Checkpointed, index twophase.CheckpointObject, segments []twophase.CheckpointObject) {
+	k.c.ledger.read(func(s *twophase.State) {
+		if k.series == "" || s.Checkpoint() != k.last {
+			k.series, k.known = uuid.NewString()[:8], map[string]bool{}
+		}
+		index, segments = s.EncodeCheckpoint(k.series)
+		rec = twophase.Checkpointed{Position: s.Next(), Object: index.Ref}
+	})
+	return rec, index, segments
 }
 
 // checkpointGrace is how long an object of a checkpoint stays that the newest one
-// does not need: somebody who read the name before may still be loading it.
+// does not need: somebody who read the name before may still be loading it. It is
+// also how far the clocks of a replica and the object store may differ.
 const checkpointGrace = 10 * time.Minute
 
-// tidy removes objects of older checkpoints.
-func (k *checkpoints) tidy(ctx context.Context, before map[string]bool) error {
+// tidy removes objects that were older than the grace when the newest checkpoint was
+// about to be recorded. Who has folded that record, and makes a newer checkpoint,
+// writes its objects later than that.
+func (k *checkpoints) tidy(ctx context.Context, before map[string]bool, began time.Time) error {
 	prefix := k.c.own.key("checkpoints/")
 	for e, err := range k.c.own.store.List(ctx, objstore.ListOptions{Prefix: prefix}) {
 		if err != nil {
 			return err
 		}
 		name := strings.TrimPrefix(e.Key, prefix)
-		if k.known[name] || before[name] || k.c.cfg.Now().Sub(e.Modified) < checkpointGrace {
+		if k.known[name] || before[name] || began.Sub(e.Modified) < checkpointGrace {
 			continue
 		}
 		if err := k.c.own.store.Delete(ctx, e.Key); err != nil {

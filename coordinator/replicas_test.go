@@ -3,7 +3,9 @@ package coordinator_test
 import (
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/txcoord/txcoord/coordinator"
 	"github.com/txcoord/txcoord/twophase"
@@ -63,4 +65,39 @@ func TestTwoProcesses(t *testing.T) {
 		t.Fatal(err)
 	}
 	one.check(run)
+}
+
+// Two replicas make checkpoints of one journal in turn, and to each everything that it
+// does not need is long past the grace. The newest one stays whole: whoever starts
+// finds everything (R1).
+func TestCheckpointsOfTwoReplicas(t *testing.T) {
+	t.Parallel()
+	var clock atomic.Int64
+	ahead := func() time.Time { return time.Now().Add(time.Duration(clock.Add(1)) * time.Minute) }
+	one := &world{}
+	one.cfg.Slots, one.cfg.Now = 256, ahead
+	one.cfg.Limits.CheckpointEvery = 4
+	one.open(t)
+	two := &world{objects: one.objects, shared: one.store, cfg: one.cfg}
+	two.open(t)
+	for i := range 70 { // more than a segment of tables
+		one.create(fmt.Sprint("t", i), twophase.ModeExclusive)
+	}
+	replicas := []*world{one, two}
+	for round := range 6 {
+		for i := range 10 {
+			name := fmt.Sprintf("%d-%d", round, i)
+			replicas[round%2].commit(name, blind(fmt.Sprint("t", i), name))
+		}
+		other := replicas[(round+1)%2]
+		if err := other.catalog.AtLeast(other.ctx(), replicas[round%2].catalog.Shown()); err != nil {
+			t.Fatal(err)
+		}
+		late := &world{objects: one.objects, shared: one.store, cfg: one.cfg}
+		late.open(t)
+		if got, want := late.status().Shown, other.status().Shown; got < want {
+			t.Fatalf("round %d: a start shows %d, not %d", round, got, want)
+		}
+		late.stop()
+	}
 }

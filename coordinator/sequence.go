@@ -164,16 +164,23 @@ func (s *sequencer) group(ctx context.Context, group []*submission) ([]*submissi
 	return again, nil
 }
 
-// admit holds everything but checkpoint records back while the ring is full.
+// admit holds everything but checkpoint records back while the ring is full. One that
+// was made so long ago that the next would be due at once wins no place for the one
+// that it takes.
 func (s *sequencer) admit(ctx context.Context, group []*submission) (now, later []*submission) {
 	if !s.c.checkpoints.full() {
 		return group, nil
 	}
+	next, ring := s.c.next(), s.c.journal.Ring()
 	for _, sub := range group {
-		if _, ok := sub.request.Record.(*twophase.Checkpointed); ok {
-			now = append(now, sub)
-		} else {
+		cp, ok := sub.request.Record.(*twophase.Checkpointed)
+		switch {
+		case !ok:
 			later = append(later, sub)
+		case ring.MustCheckpoint(next, cp.Position):
+			sub.answer <- &twophase.Refused{Reason: twophase.ReasonStale, Detail: "the ring is full, and this checkpoint is too old to make room"}
+		default:
+			now = append(now, sub)
 		}
 	}
 	if len(now) == 0 {

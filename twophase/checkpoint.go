@@ -13,7 +13,8 @@ import (
 // checkpointNameLength is how much of its hash an object's name holds.
 const checkpointNameLength = 32
 
-// CheckpointObject is one object of a checkpoint: immutable, named by its content.
+// CheckpointObject is one object of a checkpoint: immutable, named by its content and
+// the series that it belongs to.
 type CheckpointObject struct {
 	Ref   ObjectRef
 	Bytes []byte
@@ -23,21 +24,32 @@ type CheckpointObject struct {
 // at the same position writes the same bytes. All objects must be durable before
 // the Checkpointed record that names the index is appended.
 //
-// What has not changed since the last call is not encoded again, so the cost is that
-// of the changes. Like Apply, a call excludes other calls of it.
-func (s *State) EncodeCheckpoint() (index CheckpointObject, segments []CheckpointObject) {
+// What has not changed since the last call of the same series is not encoded again,
+// and keeps its name, so the cost is that of the changes. A series ends where another
+// replica's checkpoint becomes the newest: its writer removes what that one does not
+// need, so the next checkpoint from here counts on no object that is there. Like
+// Apply, a call excludes other calls of it.
+func (s *State) EncodeCheckpoint(series string) (index CheckpointObject, segments []CheckpointObject) {
+	if series != s.series {
+		clear(s.encoded)
+		s.series = series
+	}
 	segments = s.segments()
 	m := &recordpb.CheckpointIndex{Codec: CodecVersion, Head: s.headToPB()}
 	for i := range segments {
 		m.Segments = append(m.Segments, refToPB(segments[i].Ref))
 	}
-	return object("index", m), segments
+	return s.object("index", m), segments
 }
 
-func object(kind string, m proto.Message) CheckpointObject {
+func (s *State) object(kind string, m proto.Message) CheckpointObject {
 	b := mustMarshal(m)
 	h := HashOf(b)
-	return CheckpointObject{Bytes: b, Ref: ObjectRef{Name: kind + "-" + h.String()[:checkpointNameLength], Size: uint64(len(b)), Hash: h}}
+	name := kind + "-" + h.String()[:checkpointNameLength]
+	if s.series != "" {
+		name += "-" + s.series
+	}
+	return CheckpointObject{Bytes: b, Ref: ObjectRef{Name: name, Size: uint64(len(b)), Hash: h}}
 }
 
 // Check reports whether the bytes are the object's.
@@ -53,6 +65,7 @@ func (s *State) headToPB() *recordpb.CheckpointHead {
 		Catalog: s.catalog, Incarnation: s.incarnation, Position: uint64(s.next), Previous: hashToPB(s.previous),
 		TimeMs: int64(s.time), Floor: uint64(s.floor), FloorTimeMs: int64(s.floorTime), Snapshot: uint64(s.shown),
 		Caps: capsToPB(&s.caps), CodecEnabled: s.codec, Writer: s.writer, Checkpoint: checkpointedToPB(&s.checkpoint),
+		CheckpointAt: uint64(s.checkpointAt),
 	}
 	for _, c := range s.waiting {
 		h.Waiting = append(h.Waiting, &recordpb.Waiting{Sealed: c.sealed, Txns: mapTo(c.txns, txnToPB)})
@@ -127,6 +140,7 @@ func DecodeCheckpoint(index []byte, load func(ObjectRef) ([]byte, error)) (*Stat
 	s.next, s.previous, s.time, s.writer = Position(h.GetPosition()), hashFromPB(h.GetPrevious()), Time(h.GetTimeMs()), h.GetWriter()
 	s.floor, s.floorTime, s.shown = Position(h.GetFloor()), Time(h.GetFloorTimeMs()), SnapshotVersion(h.GetSnapshot())
 	s.caps, s.codec, s.checkpoint = capsFromPB(h.GetCaps()), h.GetCodecEnabled(), checkpointedFromPB(h.GetCheckpoint())
+	s.checkpointAt = Position(h.GetCheckpointAt())
 	for _, t := range h.GetTags() {
 		s.tags[t.GetName()] = SnapshotVersion(t.GetSnapshot())
 	}

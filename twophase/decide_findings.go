@@ -1,5 +1,7 @@
 package twophase
 
+import "fmt"
+
 // finding answers a request that carries a record. What the fold would ignore is
 // refused as stale, so that its writer looks again.
 func (d *decision) finding(r *Request) Answer {
@@ -26,6 +28,8 @@ func (d *decision) finding(r *Request) Answer {
 		return d.onTable(rec, rec.Table, func(t *Table) bool { return t.Frozen != nil && t.Frozen.Origin == t.Table })
 	case *Frozen:
 		return d.freeze(rec)
+	case *Checkpointed:
+		return d.checkpointed(rec)
 	}
 	return d.add(r.Record)
 }
@@ -242,4 +246,13 @@ func (d *decision) freeze(r *Frozen) Answer {
 		return d.add(r)
 	}
 	return d.onTable(r, r.Table, func(t *Table) bool { return !t.isReplaced() })
+}
+
+// checkpointed refuses a checkpoint that was made without knowledge of the newest one:
+// whoever wrote that may already be removing objects which this one counts on.
+func (d *decision) checkpointed(r *Checkpointed) Answer {
+	if d.checkpoint != (Checkpointed{}) && r.Position <= d.checkpointAt {
+		return refuse(Refused{Reason: ReasonStale, Detail: fmt.Sprintf("a checkpoint at %d, when %d records another", r.Position, d.checkpointAt)})
+	}
+	return d.add(r)
 }

@@ -92,7 +92,7 @@ func (f *fold) apply(r Record) {
 		f.caps = r.Caps
 	case *Checkpointed:
 		if r.Position >= f.checkpoint.Position {
-			f.checkpoint = *r
+			f.checkpoint, f.checkpointAt = *r, f.entry.Position
 		}
 	case *Tagged:
 		f.tagged(r)

@@ -25,11 +25,11 @@ func TestApplyRefusesOtherHistories(t *testing.T) {
 			e := good
 			change(&e)
 			e.Records = []twophase.Record{&twophase.Released{Table: "a"}}
-			before, _ := j.state.EncodeCheckpoint()
+			before, _ := j.state.EncodeCheckpoint("")
 			if err := j.state.Apply(&e, twophase.HashOf(e.Encode())); !errors.Is(err, twophase.ErrHistory) {
 				t.Fatalf("Apply: %v", err)
 			}
-			if after, _ := j.state.EncodeCheckpoint(); after.Ref != before.Ref {
+			if after, _ := j.state.EncodeCheckpoint(""); after.Ref != before.Ref {
 				t.Fatal("the fold has changed")
 			}
 		})

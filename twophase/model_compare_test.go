@@ -127,7 +127,7 @@ func (r *modelRun) finding(rec Record) {
 
 // restart replaces the fold by one that was read from its checkpoint.
 func (r *modelRun) restart() {
-	index, segments := r.s.EncodeCheckpoint()
+	index, segments := r.s.EncodeCheckpoint("")
 	objects := map[string][]byte{}
 	for _, o := range segments {
 		objects[o.Ref.Name] = o.Bytes
@@ -136,7 +136,7 @@ func (r *modelRun) restart() {
 	if err != nil {
 		r.Fatal(err)
 	}
-	if again, _ := s.EncodeCheckpoint(); again.Ref != index.Ref {
+	if again, _ := s.EncodeCheckpoint(""); again.Ref != index.Ref {
 		r.Fatal("a checkpoint does not survive its reading")
 	}
 	s.roundParts = r.s.roundParts

@@ -115,7 +115,7 @@ func (s *State) segments() (out []CheckpointObject) {
 func (s *State) segment(at segment, make func() *recordpb.Segment) CheckpointObject {
 	o, ok := s.encoded[at]
 	if !ok {
-		o = object("segment", make())
+		o = s.object("segment", make())
 		s.encoded[at] = o
 	}
 	return o

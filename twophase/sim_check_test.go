@@ -126,7 +126,7 @@ type foldSum struct {
 }
 
 func (c *checker) sum(s *State) foldSum {
-	index, segments := s.EncodeCheckpoint()
+	index, segments := s.EncodeCheckpoint("")
 	return foldSum{index.Ref.Hash, append(segments, index)}
 }
 

@@ -294,7 +294,7 @@ func (w *world) lastLook() {
 			w.fail(manifestOrder, "manifest %d is missing", k)
 		}
 	}
-	index, segments := w.check.ref.EncodeCheckpoint()
+	index, segments := w.check.ref.EncodeCheckpoint("")
 	for _, o := range append(segments, index) {
 		w.objects[o.Ref.Name] = o.Bytes
 	}

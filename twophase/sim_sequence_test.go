@@ -284,7 +284,7 @@ func (r *replica) checkpoint(a *actor, group []*request) []*request {
 	if !w.ring.MustCheckpoint(s.Next(), s.Checkpoint().Position) || !w.calm && w.chance(0.3) {
 		return group
 	}
-	index, segments := s.EncodeCheckpoint()
+	index, segments := s.EncodeCheckpoint("")
 	pos := s.Next()
 	for _, o := range append(segments, index) {
 		a.pause()

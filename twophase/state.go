@@ -184,6 +184,8 @@ type State struct {
 	time        Time
 	writer      string
 	checkpoint  Checkpointed
+	// checkpointAt is the entry in which the checkpoint's record stands.
+	checkpointAt Position
 
 	caps      Caps
 	codec     uint32
@@ -195,9 +197,11 @@ type State struct {
 	byURI    map[string]TableID
 	outcomes map[TxnID]*Outcome
 	// ranges are the outcomes by range of positions, in the order of their decision;
-	// encoded are the checkpoint segments that still are as they were (segments.go).
+	// encoded are the checkpoint segments that still are as they were, of one series
+	// (segments.go).
 	ranges  map[uint64][]TxnID
 	encoded map[segment]CheckpointObject
+	series  string
 
 	waiting []*component           // in the order of R2: sealed ones first
 	joining map[TableID]*component // the unsealed one that holds a table

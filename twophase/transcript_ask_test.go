@@ -202,7 +202,7 @@ func (s *script) admin(r *actorless, kind string, args []string) Record {
 		}
 		return &SettingChanged{Caps: caps}
 	case "checkpoint":
-		index, segments := r.state.EncodeCheckpoint()
+		index, segments := r.state.EncodeCheckpoint("")
 		for _, o := range append(segments, index) {
 			s.w.objects[o.Ref.Name] = o.Bytes
 		}

@@ -2438,22 +2438,24 @@ func (x *CheckpointIndex) GetSegments() []*ObjectRef {
 }
 
 type CheckpointHead struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Catalog       string                 `protobuf:"bytes,1,opt,name=catalog,proto3" json:"catalog,omitempty"`
-	Incarnation   string                 `protobuf:"bytes,2,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
-	Position      uint64                 `protobuf:"varint,3,opt,name=position,proto3" json:"position,omitempty"`
-	Previous      []byte                 `protobuf:"bytes,4,opt,name=previous,proto3" json:"previous,omitempty"`
-	TimeMs        int64                  `protobuf:"varint,5,opt,name=time_ms,json=timeMs,proto3" json:"time_ms,omitempty"`
-	Floor         uint64                 `protobuf:"varint,6,opt,name=floor,proto3" json:"floor,omitempty"`
-	FloorTimeMs   int64                  `protobuf:"varint,7,opt,name=floor_time_ms,json=floorTimeMs,proto3" json:"floor_time_ms,omitempty"`
-	Snapshot      uint64                 `protobuf:"varint,8,opt,name=snapshot,proto3" json:"snapshot,omitempty"`
-	Caps          *SettingChanged        `protobuf:"bytes,9,opt,name=caps,proto3" json:"caps,omitempty"`
-	Waiting       []*Waiting             `protobuf:"bytes,10,rep,name=waiting,proto3" json:"waiting,omitempty"`
-	Rounds        []*Round               `protobuf:"bytes,11,rep,name=rounds,proto3" json:"rounds,omitempty"`
-	Tags          []*Tagged              `protobuf:"bytes,12,rep,name=tags,proto3" json:"tags,omitempty"`
-	CodecEnabled  uint32                 `protobuf:"varint,13,opt,name=codec_enabled,json=codecEnabled,proto3" json:"codec_enabled,omitempty"`
-	Writer        string                 `protobuf:"bytes,14,opt,name=writer,proto3" json:"writer,omitempty"`
-	Checkpoint    *Checkpointed          `protobuf:"bytes,15,opt,name=checkpoint,proto3" json:"checkpoint,omitempty"`
+	state        protoimpl.MessageState `protogen:"open.v1"`
+	Catalog      string                 `protobuf:"bytes,1,opt,name=catalog,proto3" json:"catalog,omitempty"`
+	Incarnation  string                 `protobuf:"bytes,2,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
+	Position     uint64                 `protobuf:"varint,3,opt,name=position,proto3" json:"position,omitempty"`
+	Previous     []byte                 `protobuf:"bytes,4,opt,name=previous,proto3" json:"previous,omitempty"`
+	TimeMs       int64                  `protobuf:"varint,5,opt,name=time_ms,json=timeMs,proto3" json:"time_ms,omitempty"`
+	Floor        uint64                 `protobuf:"varint,6,opt,name=floor,proto3" json:"floor,omitempty"`
+	FloorTimeMs  int64                  `protobuf:"varint,7,opt,name=floor_time_ms,json=floorTimeMs,proto3" json:"floor_time_ms,omitempty"`
+	Snapshot     uint64                 `protobuf:"varint,8,opt,name=snapshot,proto3" json:"snapshot,omitempty"`
+	Caps         *SettingChanged        `protobuf:"bytes,9,opt,name=caps,proto3" json:"caps,omitempty"`
+	Waiting      []*Waiting             `protobuf:"bytes,10,rep,name=waiting,proto3" json:"waiting,omitempty"`
+	Rounds       []*Round               `protobuf:"bytes,11,rep,name=rounds,proto3" json:"rounds,omitempty"`
+	Tags         []*Tagged              `protobuf:"bytes,12,rep,name=tags,proto3" json:"tags,omitempty"`
+	CodecEnabled uint32                 `protobuf:"varint,13,opt,name=codec_enabled,json=codecEnabled,proto3" json:"codec_enabled,omitempty"`
+	Writer       string                 `protobuf:"bytes,14,opt,name=writer,proto3" json:"writer,omitempty"`
+	Checkpoint   *Checkpointed          `protobuf:"bytes,15,opt,name=checkpoint,proto3" json:"checkpoint,omitempty"`
+	// The entry in which the checkpoint's record stands.
+	CheckpointAt  uint64 `protobuf:"varint,16,opt,name=checkpoint_at,json=checkpointAt,proto3" json:"checkpoint_at,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2591,6 +2593,13 @@ func (x *CheckpointHead) GetCheckpoint() *Checkpointed {
 		return x.Checkpoint
 	}
 	return nil
+}
+
+func (x *CheckpointHead) GetCheckpointAt() uint64 {
+	if x != nil {
+		return x.CheckpointAt
+	}
+	return 0
 }
 
 type Waiting struct {
@@ -3551,7 +3560,7 @@ const file_twophase_recordpb_record_proto_rawDesc = "" +
 	"\x0fCheckpointIndex\x12\x14\n" +
 	"\x05codec\x18\x01 \x01(\rR\x05codec\x125\n" +
 	"\x04head\x18\x02 \x01(\v2!.txcoord.record.v1.CheckpointHeadR\x04head\x128\n" +
-	"\bsegments\x18\x03 \x03(\v2\x1c.txcoord.record.v1.ObjectRefR\bsegments\"\xbf\x04\n" +
+	"\bsegments\x18\x03 \x03(\v2\x1c.txcoord.record.v1.ObjectRefR\bsegments\"\xe4\x04\n" +
 	"\x0eCheckpointHead\x12\x18\n" +
 	"\acatalog\x18\x01 \x01(\tR\acatalog\x12 \n" +
 	"\vincarnation\x18\x02 \x01(\tR\vincarnation\x12\x1a\n" +
@@ -3570,7 +3579,8 @@ const file_twophase_recordpb_record_proto_rawDesc = "" +
 	"\x06writer\x18\x0e \x01(\tR\x06writer\x12?\n" +
 	"\n" +
 	"checkpoint\x18\x0f \x01(\v2\x1f.txcoord.record.v1.CheckpointedR\n" +
-	"checkpoint\"5\n" +
+	"checkpoint\x12#\n" +
+	"\rcheckpoint_at\x18\x10 \x01(\x04R\fcheckpointAt\"5\n" +
 	"\aWaiting\x12\x16\n" +
 	"\x06sealed\x18\x01 \x01(\bR\x06sealed\x12\x12\n" +
 	"\x04txns\x18\x02 \x03(\fR\x04txns\"\x97\x01\n" +
