@@ -11,9 +11,9 @@ SHELL := bash
 .PHONY: all
 all: generate lint test
 
-# Tests that read our tables with delta-rs and DuckDB make themselves a virtual
-# environment in .venv; without python3 they skip and say so, with
-# TXCOORD_REQUIRE_READERS=1 they fail.
+# Tests that run delta-rs, DuckDB and Spark beside us fetch these into the cache
+# folder TOOLS, by version; without python3, and for Spark Java and Maven, they skip
+# and say so, with TXCOORD_REQUIRE_READERS=1 they fail.
 #
 # The race detector needs a C compiler. Without one the tests run without it, and
 # say so; .ci/run insists.
@@ -41,7 +41,7 @@ bench:
 
 .PHONY: clean
 clean:
-	rm -rf bin .venv .cache
+	rm -rf bin .cache
 
 # --- pinned tools, built once per version into a cache folder ----------------
 

@@ -89,8 +89,10 @@ var rules = []rule{
 	},
 	// Shares no code with what it checks, and neither do the readers.
 	{pkg: "e2e/checker"},
-	{pkg: "e2e/readers"},
-	{pkg: "e2e/servers"},
+	{pkg: "e2e/toolcache"},
+	{pkg: "e2e/readers", own: []string{"=e2e/toolcache"}},
+	{pkg: "e2e/engines", own: []string{"=e2e/readers", "=e2e/toolcache"}},
+	{pkg: "e2e/servers", own: []string{"=e2e/toolcache"}},
 	{pkg: "e2e/servers/rivals", own: []string{"=lock"}},
 	{pkg: "tables/goldentest", external: []string{"github.com/klauspost/compress/zstd"}},
 	{

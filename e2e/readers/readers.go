@@ -2,9 +2,8 @@
 // hold our tables against them: delta-rs and DuckDB read tables at given versions,
 // and a delta-rs process appends to a table beside us.
 //
-// Both are Python packages. They live in a virtual environment in the ignored
-// folder .venv at the root of the repository; the first test that needs it builds
-// it, once for all packages.
+// Both are Python packages. The first test that needs them builds the environment
+// in which they live, once for all packages: package toolcache says where.
 package readers
 
 import (
@@ -13,14 +12,13 @@ import (
 	"os"
 	"testing"
 	"time"
+
+	"github.com/txcoord/txcoord/e2e/toolcache"
 )
 
 // RequireVariable is the environment variable that turns "skip" into "fail": set
 // to 1, a machine without python3 or without the packages fails the tests.
 const RequireVariable = "TXCOORD_REQUIRE_READERS"
-
-// ErrUnavailable: the engines cannot be had on this machine. The error around it says why.
-var ErrUnavailable = errors.New("readers are not available")
 
 // buildLimit bounds the first set-up, which downloads some 150 MB of packages.
 const buildLimit = 10 * time.Minute
@@ -37,7 +35,7 @@ func Require(t testing.TB) *Python {
 		return p
 	case os.Getenv(RequireVariable) == "1":
 		t.Fatalf("%s=1: %v", RequireVariable, err)
-	case errors.Is(err, ErrUnavailable):
+	case errors.Is(err, toolcache.ErrUnavailable):
 		t.Skipf("skipped, no engine reads our tables here: %v", err)
 	default:
 		t.Fatal(err)

@@ -5,11 +5,17 @@ package servers
 import (
 	"context"
 	"crypto/rand"
+	_ "embed"
 	"errors"
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/txcoord/txcoord/e2e/toolcache"
 )
+
+//go:embed moto.txt
+var motoPackages []byte
 
 // Dynamo is a server of the DynamoDB API. Its tables are in memory and end with it.
 type Dynamo struct {
@@ -61,13 +67,13 @@ func StartKumo(t testing.TB) *Dynamo {
 func StartMoto(t testing.TB) *Dynamo {
 	t.Helper()
 	return require(t, func(ctx context.Context) (*Dynamo, error) {
-		bin, err := venv(ctx, "moto", motoPackages)
+		v, err := toolcache.OpenVenv(ctx, "moto", motoPackages)
 		if err != nil {
 			return nil, err
 		}
 		for range 5 {
 			var d *Dynamo
-			if d, err = launchMoto(bin, t.TempDir()); err != nil {
+			if d, err = launchMoto(v.Bin(), t.TempDir()); err != nil {
 				return nil, err
 			}
 			t.Cleanup(d.Kill)

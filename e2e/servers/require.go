@@ -8,6 +8,8 @@ import (
 	"os"
 	"testing"
 	"time"
+
+	"github.com/txcoord/txcoord/e2e/toolcache"
 )
 
 // RequireVariable is the environment variable that turns "skip" into "fail": set
@@ -15,7 +17,7 @@ import (
 const RequireVariable = "TXCOORD_REQUIRE_SERVERS"
 
 // ErrUnavailable: a server cannot be had on this machine. The error around it says why.
-var ErrUnavailable = errors.New("server is not available")
+var ErrUnavailable = toolcache.ErrUnavailable
 
 // buildLimit bounds the first set-up, which downloads and compiles.
 const buildLimit = 15 * time.Minute

@@ -14,6 +14,8 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+
+	"github.com/txcoord/txcoord/e2e/toolcache"
 )
 
 // tool returns the binary of a package in a module below tools/, building it if the
@@ -28,11 +30,10 @@ func tool(ctx context.Context, module, pkg string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("name the version of %s: %w", module, err)
 	}
-	cache, err := os.UserCacheDir()
+	cache, err := toolcache.Folder()
 	if err != nil {
-		return "", fmt.Errorf("%w: no cache folder to build %s in: %w", ErrUnavailable, module, err)
+		return "", err
 	}
-	cache = filepath.Join(cache, "txcoord-tools")
 	binary := filepath.Join(cache, module+"-"+runtime.Version()+"-"+key, module)
 	if isFile(binary) {
 		return binary, nil
@@ -40,7 +41,7 @@ func tool(ctx context.Context, module, pkg string) (string, error) {
 	if err := os.MkdirAll(filepath.Dir(binary), 0o755); err != nil {
 		return "", fmt.Errorf("make cache folder: %w", err)
 	}
-	unlock, err := lockFile(ctx, filepath.Join(cache, module+".lock"))
+	unlock, err := toolcache.Lock(ctx, filepath.Join(cache, module+".lock"))
 	if err != nil {
 		return "", fmt.Errorf("build %s: %w", module, err)
 	}

@@ -1,6 +1,6 @@
 //go:build unix
 
-package readers
+package toolcache
 
 import (
 	"context"
@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// lockFile holds the file for this process until unlock is called; the kernel
+// Lock holds the file for this process until unlock is called; the kernel
 // lets go of it if the process dies.
-func lockFile(ctx context.Context, name string) (unlock func(), err error) {
+func Lock(ctx context.Context, name string) (unlock func(), err error) {
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
 		return nil, err
