@@ -58,6 +58,9 @@ func Open(ctx context.Context, cfg Config) (*Catalog, error) {
 	if err != nil {
 		return nil, fmt.Errorf("warehouse %s: %w", cfg.Warehouse, err)
 	}
+	if err := notePlace(ctx, cfg); err != nil {
+		return nil, err
+	}
 	journal, err := lock.OpenJournal(ctx, cfg.Store, cfg.Slots)
 	if err != nil {
 		return nil, err

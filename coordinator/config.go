@@ -31,6 +31,11 @@ type Config struct {
 	Objects   Objects
 	// ReadCheckpoint reads Parquet checkpoints of tables: checkpoint.Read.
 	ReadCheckpoint tables.CheckpointReader
+	// SharedStore: the store may hold other catalogs' journals too, by mistake or at
+	// another prefix. It notes whose this one is, and others are refused.
+	SharedStore bool
+	// WarehouseMoved replaces the noted place of the warehouse.
+	WarehouseMoved bool
 	// Address at which other replicas reach this one (R15); may be empty for one alone.
 	Address string
 	// Version of this build, for engineInfo.
@@ -61,7 +66,7 @@ type Limits struct {
 	InlineBytes      int           // payloads up to this size lie in the store; 16 KiB
 	FactsBytes       int           // facts up to this size stand in the entry; 32 KiB
 	EntryBytes       int           // a group's size; 256 KiB
-	MaxEntryBytes    int           // what one record may be at all; 7 MiB
+	MaxEntryBytes    int           // what one record may be at all; 7 MiB, and no more than the store takes
 	QueueBytes       int64         // payload bytes that wait to be decided or published; 1 GiB
 	PutDeadline      time.Duration // of one commit file's put (R10); 30 s
 	FreezeAfter      time.Duration // F of R12; 30 s
@@ -121,6 +126,10 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	c.Warehouse = w
 	c.Limits = c.Limits.withDefaults()
+	if sized, ok := c.Store.(lock.Sized); ok {
+		c.Limits.MaxEntryBytes = min(c.Limits.MaxEntryBytes, sized.MaxValue())
+		c.Limits.EntryBytes = min(c.Limits.EntryBytes, c.Limits.MaxEntryBytes)
+	}
 	if c.Now == nil {
 		c.Now = time.Now
 	}

@@ -94,3 +94,9 @@ type Batcher interface {
 	// key under its condition. When it returns nil or ErrConflict, with is durable.
 	PutBatch(ctx context.Context, key string, value []byte, c Condition, with []Write) (Revision, error)
 }
+
+// Sized is a Store that says how large a value may be.
+type Sized interface {
+	// MaxValue is the size of the largest value; a larger one is ErrTooLarge.
+	MaxValue() int
+}

@@ -4,7 +4,6 @@ import (
 	"log/slog"
 	"net"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/txcoord/txcoord/coordinator"
@@ -20,9 +19,10 @@ type Config struct {
 	Insecure bool   `help:"Serve on addresses that other machines reach, without encryption or authentication."`
 	// Warehouse is the folder of the catalog's own objects: manifests, checkpoints,
 	// large payloads. Tables may lie there, too.
-	Warehouse string `required:"" help:"Folder, as path or URI, under which _txcoord/<catalog>/ keeps manifests and large payloads ($$TXCOORD_WAREHOUSE)." environ:"TXCOORD_WAREHOUSE" placeholder:"PATH"`
-	// Store is the catalog's memory: the journal, on which every decision stands.
-	Store string `help:"Where the journal is: bolt:PATH, on a local disk. Default: bolt:<warehouse>/_txcoord/<catalog>.db ($$TXCOORD_STORE)." environ:"TXCOORD_STORE" placeholder:"bolt:PATH"`
+	Warehouse  string `required:"" help:"Folder, as path or URI, under which _txcoord/<catalog>/ keeps manifests and large payloads ($$TXCOORD_WAREHOUSE)." environ:"TXCOORD_WAREHOUSE" placeholder:"PATH"`
+	StoreFlags `embed:""`
+	// WarehouseMoved is said once, when the warehouse's place has changed.
+	WarehouseMoved bool `help:"The warehouse has moved, with everything in it: note its new place in a store that others share, where another one is refused."`
 	// Allow are the places, besides the warehouse, where tables may be.
 	Allow []string `help:"Tables may lie below this location, too, not only below the warehouse. May be given several times." placeholder:"PREFIX" sep:"none"`
 	// Limit sets limits by the names that errors use.
@@ -38,6 +38,7 @@ type Config struct {
 
 	coordinator coordinator.Limits
 	rpc         rpc.Limits
+	env         lookup // for secrets; nil has none
 }
 
 // Validate refuses what cannot work, before anything is opened. It fills in what
@@ -91,11 +92,14 @@ func (c *Config) validateLocations() error {
 			return err
 		}
 	}
-	if kind, path, ok := strings.Cut(c.Store, ":"); c.Store != "" && (!ok || kind != "bolt" || path == "") {
-		return usage("--store", c.Store, "write bolt:PATH")
+	if c.Store != "" {
+		_, err = c.find(rpc.DefaultCatalog, nothingSet, slog.New(slog.DiscardHandler))
 	}
-	return nil
+	return err
 }
+
+// nothingSet is an environment without variables.
+func nothingSet(string) (string, bool) { return "", false }
 
 // canonical is a location in the form in which the catalog keeps it.
 func canonical(flag, location string) (string, error) {
@@ -113,16 +117,21 @@ func canonical(flag, location string) (string, error) {
 	return uri, nil
 }
 
-// boltPath is the file of the journal.
-func (c *Config) boltPath(catalog string) (string, error) {
-	if path, ok := strings.CutPrefix(c.Store, "bolt:"); ok {
-		return filepath.Abs(path)
+// journal is where the journal is: what --store says, else a file in the warehouse.
+func (c *Config) journal(catalog string, log *slog.Logger) (*journalStore, error) {
+	f := c.StoreFlags
+	if f.Store == "" {
+		warehouse, err := localPath(c.Warehouse)
+		if err != nil {
+			return nil, usage("--store", "", "say where the journal is: "+storeForms()+"; it can be left out only where the warehouse is a local folder")
+		}
+		f.Store = "bolt:" + filepath.Join(warehouse, "_txcoord", catalog+".db")
 	}
-	warehouse, err := localPath(c.Warehouse)
-	if err != nil {
-		return "", err
+	env := c.env
+	if env == nil {
+		env = nothingSet
 	}
-	return filepath.Join(warehouse, "_txcoord", catalog+".db"), nil
+	return f.find(catalog, env, log)
 }
 
 func (c *Config) level() slog.Level {

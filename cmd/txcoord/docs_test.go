@@ -129,7 +129,7 @@ func TestEveryFlagIsDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := string(b)
-	parser, err := kong.New(&commands{}, kong.Vars{"server": defaultServer})
+	parser, err := kong.New(&commands{}, kong.Vars{"server": defaultServer, "stores": storeForms()})
 	if err != nil {
 		t.Fatal(err)
 	}

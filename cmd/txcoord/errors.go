@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	client "github.com/txcoord/txcoord/clients/go"
+	"github.com/txcoord/txcoord/lock"
 	"github.com/txcoord/txcoord/lock/boltstore"
 	"github.com/txcoord/txcoord/tables"
 	"github.com/txcoord/txcoord/tables/datafile"
@@ -89,8 +90,16 @@ func exitCode(err error) int {
 		return coded.code
 	case errors.As(err, &use), errors.As(err, &path), isInput(err):
 		return exitUsage
-	case errors.Is(err, boltstore.ErrInUse):
+	case errors.Is(err, boltstore.ErrInUse), errors.Is(err, lock.ErrUnfit):
 		return exitPrecondition
+	case errors.Is(err, lock.ErrMisconfigured):
+		return exitUsage
+	case errors.Is(err, lock.ErrMissing):
+		return exitNotFound
+	case errors.Is(err, lock.ErrDenied):
+		return exitDenied
+	case errors.Is(err, lock.ErrUnreachable):
+		return exitUnavailable
 	case errors.As(err, &e):
 		return exitOfStatus(e)
 	case errors.Is(err, context.Canceled):

@@ -145,7 +145,7 @@ func TestUsage(t *testing.T) {
 		"say where the catalog's":       {"serve", "--warehouse", ""},
 		"nothing would be encrypted":    {"serve", "--warehouse", "w", "--listen", "0.0.0.0:0"},
 		"write it as host:port":         {"serve", "--warehouse", "w", "--listen", "7401"},
-		"write bolt:PATH":               {"serve", "--warehouse", "w", "--store", "etcd:x"},
+		"write bolt:PATH":               {"serve", "--warehouse", "w", "--store", "bolt:"},
 		"--list-limits lists them":      {"serve", "--warehouse", "w", "--limit", "nope=1"},
 		"such as 512":                   {"serve", "--warehouse", "w", "--limit", "key_bytes=0"},
 		"such as 24h":                   {"serve", "--warehouse", "w", "--limit", "transaction_ttl=9"},

@@ -24,6 +24,7 @@ type commands struct {
 	Commit   commitCommand    `cmd:"" help:"Commit a whole transaction from a JSON file, in one call."`
 	Snapshot snapshotCommands `cmd:"" help:"Which versions of all tables belong together."`
 	Status   statusCommand    `cmd:"" help:"How the catalog is."`
+	Store    storeCommands    `cmd:"" help:"The place where the journal is: make it, and see that it is fit."`
 	Version  versionCommand   `cmd:"" help:"Print the version of this program."`
 }
 
@@ -58,7 +59,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		kong.Name("txcoord"), kong.Description(description), kong.Writers(stdout, stderr),
 		kong.Exit(func(code int) { panic(exit(code)) }),
 		kong.Resolvers(fromEnvironment(env)),
-		kong.Vars{"server": defaultServer},
+		kong.Vars{"server": defaultServer, "stores": storeForms()},
 		kong.ExplicitGroups([]kong.Group{{Key: "read", Title: "What was read of the table before the change was made:"}}),
 		kong.TypeMapper(reflect.TypeFor[time.Time](), kong.MapperFunc(instant)), kong.Help(help),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
@@ -78,6 +79,8 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 // notOf are the flags of Globals that a command makes no use of.
 var notOf = map[string][]string{
 	"serve":   {"server", "output", "at-least", "timeout"},
+	"init":    {"server", "at-least"},
+	"check":   {"server", "at-least"},
 	"demo":    {"server", "catalog", "output", "at-least", "timeout"},
 	"version": {"server", "catalog", "output", "at-least", "timeout"},
 }

@@ -5,18 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"log/slog"
 	"net"
 	"os"
-	"path/filepath"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/txcoord/txcoord/coordinator"
 	"github.com/txcoord/txcoord/coordinator/rpc"
-	"github.com/txcoord/txcoord/lock/boltstore"
+	"github.com/txcoord/txcoord/lock"
 	"github.com/txcoord/txcoord/tables/checkpoint"
 )
 
@@ -37,6 +35,7 @@ func (listLimits) BeforeReset(s *session) error {
 }
 
 func (c *serveCommand) Run(ctx context.Context, s *session) error {
+	c.env = s.env
 	return serve(ctx, &c.Config, s.Catalog, s.out, s.err)
 }
 
@@ -109,7 +108,7 @@ func ready(c *Config, catalog, address string, out io.Writer) error {
 
 // running is a catalog with what is open under it.
 type running struct {
-	store   *boltstore.Store
+	store   lock.Store
 	catalog *coordinator.Catalog
 	log     *slog.Logger
 	// created: there was no journal before.
@@ -121,21 +120,24 @@ func open(ctx context.Context, c *Config, catalog string, log *slog.Logger) (*ru
 	if err != nil {
 		return nil, err
 	}
-	path, err := c.boltPath(catalog)
+	journal, err := c.journal(catalog, log)
 	if err != nil {
 		return nil, err
 	}
-	_, err = os.Stat(path)
-	created := errors.Is(err, fs.ErrNotExist)
-	if err := makeFolders(c.Warehouse, path); err != nil {
+	if err := makeFolder(c.Warehouse); err != nil {
 		return nil, err
 	}
-	store, err := boltstore.Open(path, boltstore.Config{})
+	store, err := journal.open(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("open the store: %w", err)
 	}
+	created, err := isNew(ctx, store)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("open the store: %w", err), store.Close())
+	}
 	open, err := coordinator.Open(ctx, coordinator.Config{
 		Name: catalog, Warehouse: c.Warehouse, Store: store, Objects: objects, ReadCheckpoint: checkpoint.Read,
+		SharedStore: journal.shared, WarehouseMoved: c.WarehouseMoved,
 		Version: version(), Limits: c.coordinator, Boot: bootClock(), Log: log,
 	})
 	if err != nil {
@@ -160,18 +162,13 @@ func (r *running) maintain() error {
 	return nil
 }
 
-// makeFolders makes the folders that a first start lacks.
-func makeFolders(warehouse, store string) error {
+// makeFolder makes a local warehouse that a first start lacks.
+func makeFolder(warehouse string) error {
 	path, err := localPath(warehouse)
 	if err != nil {
 		return err
 	}
-	for _, folder := range []string{path, filepath.Dir(store)} {
-		if err := os.MkdirAll(folder, 0o755); err != nil {
-			return err
-		}
-	}
-	return nil
+	return os.MkdirAll(path, 0o755)
 }
 
 func (r *running) close(timeout time.Duration) error {

@@ -81,17 +81,21 @@ func (s *Store) explain(err error) error {
 	code, _ := answer(err)
 	switch {
 	case code == "ResourceNotFoundException":
-		return fmt.Errorf("there is no %s: make it with txcoord store init, or correct the name, the region or the account: %w", where, err)
+		return because(lock.ErrMissing, "there is no %s: make it with txcoord store init, or correct the name, the region or the account: %w", where, err)
 	case code == "UnrecognizedClientException", code == "InvalidSignatureException", code == "MissingAuthenticationTokenException",
 		code == "IncompleteSignatureException", code == "ExpiredTokenException", code == "InvalidClientTokenId", isCredentials(err):
-		return fmt.Errorf("%s does not accept the credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a profile, or a role of the machine: %w", where, err)
+		return because(lock.ErrDenied, "%s does not accept the credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a profile, or a role of the machine: %w", where, err)
 	case code == "AccessDeniedException":
-		return fmt.Errorf("%s: the credentials lack a permission; txcoord needs dynamodb:GetItem, PutItem, DeleteItem, Query and DescribeTable on it, and CreateTable for store init: %w", where, err)
+		return because(lock.ErrDenied, "%s: the credentials lack a permission; txcoord needs dynamodb:GetItem, PutItem, DeleteItem, Query and DescribeTable on it, and CreateTable for store init: %w", where, err)
 	case code == "" && !errors.Is(err, context.Canceled) && isTransport(err):
-		return fmt.Errorf("%s does not answer: correct the endpoint or the region: %w", where, err)
+		return because(lock.ErrUnreachable, "%s does not answer: correct the endpoint or the region: %w", where, err)
 	default:
 		return fmt.Errorf("%s: %w", where, err)
 	}
+}
+
+func because(reason error, format string, args ...any) error {
+	return lock.Mark(reason, fmt.Errorf(format, args...))
 }
 
 // isTransport reports whether the request met nobody.

@@ -63,14 +63,14 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 func connect(ctx context.Context, cfg Config) (*Store, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.validate(); err != nil {
-		return nil, err
+		return nil, lock.Mark(lock.ErrMisconfigured, err)
 	}
 	sdk, err := config.LoadDefaultConfig(ctx, cfg.options()...)
 	if err != nil {
-		return nil, fmt.Errorf("read AWS configuration: %w", err)
+		return nil, lock.Mark(lock.ErrMisconfigured, fmt.Errorf("read AWS configuration: %w", err))
 	}
 	if sdk.Region == "" {
-		return nil, fmt.Errorf("no region for table %s; name it, or set AWS_REGION", cfg.Table)
+		return nil, lock.Mark(lock.ErrMisconfigured, fmt.Errorf("no region for table %s; name it, or set AWS_REGION", cfg.Table))
 	}
 	s := &Store{cfg: cfg, region: sdk.Region, http: sdk.HTTPClient}
 	if b, ok := sdk.HTTPClient.(*awshttp.BuildableClient); ok {
@@ -121,6 +121,9 @@ func (s *Store) Close() error {
 	}
 	return nil
 }
+
+// MaxValue is the size of the largest value.
+func (s *Store) MaxValue() int { return s.cfg.MaxValue }
 
 // ready says why an operation cannot be carried out at all.
 func (s *Store) ready(ctx context.Context) error {

@@ -101,10 +101,10 @@ func (s *Store) checkTable(ctx context.Context) error {
 
 func (s *Store) checkDescription(d *types.TableDescription) error {
 	if !hasKeys(d) {
-		return fmt.Errorf("its keys are not %s and %s, both text; name another table, or make one with txcoord store init", partitionKey, sortKey)
+		return because(lock.ErrUnfit, "its keys are not %s and %s, both text; name another table, or make one with txcoord store init", partitionKey, sortKey)
 	}
 	if len(d.Replicas) > 0 {
-		return errors.New("it is a global table, whose regions do not see each other's conditions; give txcoord a table in one region")
+		return because(lock.ErrUnfit, "it is a global table, whose regions do not see each other's conditions; give txcoord a table in one region")
 	}
 	switch d.TableStatus {
 	case types.TableStatusActive, types.TableStatusUpdating:
@@ -149,7 +149,7 @@ func (s *Store) checkLayout(ctx context.Context) error {
 			if format.Value == layoutFormat {
 				return nil
 			}
-			return fmt.Errorf("its layout is of format %q, and this build knows %s; use the build that made it, or a newer one", format.Value, layoutFormat)
+			return because(lock.ErrUnfit, "its layout is of format %q, and this build knows %s; use the build that made it, or a newer one", format.Value, layoutFormat)
 		}
 		if err := s.putLayout(ctx, place); err != nil && !errors.Is(err, lock.ErrConflict) && !errors.Is(err, lock.ErrUnknown) {
 			return err

@@ -55,13 +55,14 @@ func notApplied(err error) bool {
 func explain(ctx context.Context, cfg Config, err error) error {
 	switch {
 	case errors.Is(err, rpctypes.ErrAuthFailed):
-		return fmt.Errorf("%w; correct the user name or the password", err)
+		return lock.Mark(lock.ErrDenied, fmt.Errorf("%w; correct the user name or the password", err))
 	case errors.Is(err, rpctypes.ErrUserEmpty), errors.Is(err, rpctypes.ErrInvalidAuthToken):
-		return fmt.Errorf("%w: the cluster has authentication enabled; give a user name and a password", err)
+		return lock.Mark(lock.ErrDenied, fmt.Errorf("%w: the cluster has authentication enabled; give a user name and a password", err))
 	case errors.Is(err, rpctypes.ErrPermissionDenied):
-		return fmt.Errorf("%w: grant the user %q the permission readwrite on the prefix %q", err, cfg.Username, cfg.Prefix)
+		return lock.Mark(lock.ErrDenied, fmt.Errorf("%w: grant the user %q the permission readwrite on the prefix %q", err, cfg.Username, cfg.Prefix))
 	case ctx.Err() == nil && (errors.Is(err, errNoAnswer) || passing(err)):
-		return fmt.Errorf("no member of %s answers: %w", strings.Join(cfg.Endpoints, ", "), errors.Join(diagnose(ctx, cfg), err))
+		err = errors.Join(diagnose(ctx, cfg), err)
+		return lock.Mark(lock.ErrUnreachable, fmt.Errorf("no member of %s answers: %w", strings.Join(cfg.Endpoints, ", "), err))
 	default:
 		return err
 	}

@@ -48,7 +48,7 @@ var (
 func Open(ctx context.Context, cfg Config) (*Store, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.validate(); err != nil {
-		return nil, fmt.Errorf("open etcd store: %w", err)
+		return nil, lock.Mark(lock.ErrMisconfigured, fmt.Errorf("open etcd store: %w", err))
 	}
 	client, err := connect(cfg)
 	if err != nil {
@@ -98,7 +98,7 @@ func (s *Store) check(ctx context.Context) error {
 			continue // Not all members have to be there.
 		}
 		if err := checkVersion(endpoint, status.Version); err != nil {
-			return err
+			return lock.Mark(lock.ErrUnfit, err)
 		}
 	}
 	return nil

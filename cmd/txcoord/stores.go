@@ -1,0 +1,200 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/txcoord/txcoord/lock"
+	"github.com/txcoord/txcoord/lock/boltstore"
+	"github.com/txcoord/txcoord/lock/memstore"
+)
+
+// StoreFlags say where a catalog's journal is. Secrets are never on the command line.
+type StoreFlags struct {
+	// Store is the catalog's memory: the journal, on which every decision stands.
+	Store string `help:"Where the journal is: ${stores}. Default: bolt:<warehouse>/_txcoord/<catalog>.db ($$TXCOORD_STORE)." environ:"TXCOORD_STORE" placeholder:"STORE"`
+
+	EtcdUser         string `help:"User at the etcd cluster; the password is read from $$TXCOORD_ETCD_PASSWORD or --etcd-password-file ($$TXCOORD_ETCD_USER)." environ:"TXCOORD_ETCD_USER" placeholder:"NAME"`
+	EtcdPasswordFile string `help:"File that holds the password at the etcd cluster ($$TXCOORD_ETCD_PASSWORD_FILE)." environ:"TXCOORD_ETCD_PASSWORD_FILE" placeholder:"PATH"`
+	EtcdCA           string `name:"etcd-ca" help:"PEM file of the authorities that sign the certificates of the etcd members; the system's without it ($$TXCOORD_ETCD_CA)." environ:"TXCOORD_ETCD_CA" placeholder:"PATH"`
+	EtcdCert         string `help:"PEM file of the certificate that txcoord shows to etcd ($$TXCOORD_ETCD_CERT)." environ:"TXCOORD_ETCD_CERT" placeholder:"PATH"`
+	EtcdKey          string `help:"PEM file of its key ($$TXCOORD_ETCD_KEY)." environ:"TXCOORD_ETCD_KEY" placeholder:"PATH"`
+}
+
+// storeKind is one kind of journal store. The table of them is all that a new one
+// has to be added to.
+type storeKind struct {
+	// scheme is what --store begins with.
+	scheme string
+	// form is how it is written, for messages and --help.
+	form string
+	// parse makes sense of what follows the scheme's colon.
+	parse func(storeSpec) (*journalStore, error)
+}
+
+var storeKinds = []storeKind{
+	{"bolt", "bolt:PATH", boltJournal},
+	{"etcd", "etcd://HOST:PORT[,HOST:PORT…][/PREFIX]", etcdJournal},
+	{"dynamodb", "dynamodb://TABLE[?region=REGION]", dynamoJournal},
+	{"mem", "mem", memJournal},
+}
+
+// storeForms lists how a store may be written.
+func storeForms() string {
+	var forms []string
+	for _, k := range storeKinds {
+		forms = append(forms, k.form)
+	}
+	return strings.Join(forms, ", ")
+}
+
+// storeSpec is a store as a user names it.
+type storeSpec struct {
+	StoreFlags
+	// rest is what follows the scheme's colon.
+	rest    string
+	catalog string
+	env     lookup
+	log     *slog.Logger
+}
+
+// journalStore is a store that can be opened.
+type journalStore struct {
+	// name is for people; it holds no secret.
+	name string
+	// shared: any number of processes may serve from it.
+	shared bool
+	open   func(context.Context) (lock.Store, error)
+	// prepare makes the place where the journal will stand, if it has to be made, and
+	// says what it found or made; nil where the first start does that.
+	prepare func(context.Context) (string, error)
+}
+
+// find makes sense of --store.
+func (f StoreFlags) find(catalog string, env lookup, log *slog.Logger) (*journalStore, error) {
+	scheme, rest, _ := strings.Cut(f.Store, ":")
+	i := slices.IndexFunc(storeKinds, func(k storeKind) bool { return k.scheme == scheme })
+	if i < 0 {
+		return nil, usage("--store", clean(f.Store), "write one of "+storeForms())
+	}
+	return storeKinds[i].parse(storeSpec{f, rest, catalog, env, log})
+}
+
+// clean is a store as it may be shown: without what could be a password in a URL.
+func clean(store string) string {
+	before, after, ok := strings.Cut(store, "@")
+	if !ok {
+		return store
+	}
+	scheme, _, _ := strings.Cut(before, ":")
+	return scheme + "://…@" + after
+}
+
+// bad is an error about the store's URL, which is shown without secrets.
+func (s storeSpec) bad(remedy string) error { return usage("--store", clean(s.Store), remedy) }
+
+// place splits a URL of the store: //<authority>/<path>?<options>. Names of options
+// that it does not know are refused.
+func (s storeSpec) place(form string, known ...string) (authority, path string, options url.Values, err error) {
+	rest, ok := strings.CutPrefix(s.rest, "//")
+	if !ok {
+		return "", "", nil, s.bad("write " + form)
+	}
+	rest, query, _ := strings.Cut(rest, "?")
+	if options, err = url.ParseQuery(query); err != nil {
+		return "", "", nil, s.bad("write the options behind ? as name=value&name=value")
+	}
+	for _, name := range sortedKeys(options) {
+		if !slices.Contains(known, name) {
+			return "", "", nil, s.bad(fmt.Sprintf("there is no option %q; there are %s", name, strings.Join(known, ", ")))
+		}
+	}
+	authority, path, _ = strings.Cut(rest, "/")
+	if strings.Contains(authority, "@") {
+		return "", "", nil, s.bad("leave user and password out: the command line is for everybody to see. " +
+			"For etcd say --etcd-user, and put the password into $TXCOORD_ETCD_PASSWORD or a file; for DynamoDB use AWS's own variables or files")
+	}
+	return authority, path, options, nil
+}
+
+// prefix stands in front of the catalog's keys: its own for each catalog, unless one
+// is given.
+func (s storeSpec) prefix(given string) string {
+	if given = strings.Trim(given, "/"); given != "" {
+		return given + "/"
+	}
+	return "txcoord/" + s.catalog + "/"
+}
+
+// duration is an option's value; 0 if it is not given.
+func (s storeSpec) duration(options url.Values, name string) (time.Duration, error) {
+	text := options.Get(name)
+	if text == "" {
+		return 0, nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d <= 0 {
+		return 0, s.bad(fmt.Sprintf("option %s: %q is not a duration like 3s", name, text))
+	}
+	return d, nil
+}
+
+func boltJournal(s storeSpec) (*journalStore, error) {
+	if s.rest == "" {
+		return nil, s.bad("write bolt:PATH")
+	}
+	path, err := filepath.Abs(s.rest)
+	if err != nil {
+		return nil, err
+	}
+	return &journalStore{name: "file " + path, open: func(context.Context) (lock.Store, error) {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return nil, err
+		}
+		store, err := boltstore.Open(path, boltstore.Config{})
+		if err != nil {
+			return nil, err
+		}
+		return store, nil
+	}}, nil
+}
+
+func memJournal(s storeSpec) (*journalStore, error) {
+	if s.Store != "mem" {
+		return nil, s.bad("write mem alone")
+	}
+	return &journalStore{name: "memory", open: func(context.Context) (lock.Store, error) {
+		s.log.Warn("the journal is in memory: the catalog ends with this process, and its warehouse cannot be used again")
+		return memstore.New(memstore.Config{}), nil
+	}}, nil
+}
+
+// secret is a password from the environment, or from a file.
+func (s storeSpec) secret(variable, file string) (string, error) {
+	if file == "" {
+		v, _ := s.env(variable)
+		return v, nil
+	}
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return "", err
+	}
+	return strings.TrimRight(string(b), "\r\n"), nil
+}
+
+// isNew reports whether there is no journal in a store yet.
+func isNew(ctx context.Context, store lock.Store) (bool, error) {
+	_, err := store.Get(ctx, lock.MetaKey)
+	if errors.Is(err, lock.ErrNotFound) {
+		return true, nil
+	}
+	return false, err
+}
