@@ -57,6 +57,10 @@ var rules = []rule{
 	{pkg: "=tables/objstore"},
 	{pkg: "tables/objstore/memobj", own: []string{"=tables/objstore"}},
 	{pkg: "tables/objstore/fileobj", own: []string{"=tables/objstore"}, external: []string{"golang.org/x/sys"}},
+	{
+		pkg: "tables/objstore/s3obj", own: []string{"=tables/objstore"},
+		external: []string{"github.com/aws/aws-sdk-go-v2", "github.com/aws/smithy-go"},
+	},
 	{pkg: "tables/objstore/objtest", own: []string{"=tables/objstore"}, external: []string{"github.com/google/go-cmp"}},
 	{
 		pkg: "=tables", own: []string{"=twophase", "=tables/objstore", "tables/checkpoint", "tables/datafile"},

@@ -26,9 +26,12 @@ func open(t objtest.T, dir string, cfg fileobj.Config) handle {
 
 func suite(open func(t objtest.T, dir string) handle) objtest.Config {
 	return objtest.Config{
-		New:     func(t objtest.T) objstore.Store { return open(t, t.TempDir()) },
-		Reopen:  func(t objtest.T, s objstore.Store) objstore.Store { return open(t, s.(handle).dir) },
-		Without: map[objtest.Capability]string{objtest.Nesting: "a name is a file or a folder"},
+		New:    func(t objtest.T) objstore.Store { return open(t, t.TempDir()) },
+		Reopen: func(t objtest.T, s objstore.Store) objstore.Store { return open(t, s.(handle).dir) },
+		Without: map[objtest.Capability]string{
+			objtest.Nesting:   "a name is a file or a folder",
+			objtest.Replacing: "a file system can link a name that is free, and exchange none on a condition",
+		},
 	}
 }
 

@@ -31,7 +31,7 @@ type object struct {
 	info objstore.Info
 }
 
-var _ objstore.Store = (*Store)(nil)
+var _ objstore.Conditional = (*Store)(nil)
 
 // New makes an empty store.
 func New() *Store { return &Store{} }
@@ -80,32 +80,35 @@ func check(ctx context.Context, key string) error {
 
 // PutIfAbsent writes the object unless the key holds one.
 func (s *Store) PutIfAbsent(ctx context.Context, key string, data []byte) error {
-	return s.put(ctx, key, data, false)
+	_, err := s.PutIf(ctx, key, data, objstore.IfAbsent())
+	return err
 }
 
 // Put writes the object, whether or not the key holds one.
 func (s *Store) Put(ctx context.Context, key string, data []byte) error {
-	return s.put(ctx, key, data, true)
+	_, err := s.PutIf(ctx, key, data, objstore.Always())
+	return err
 }
 
-func (s *Store) put(ctx context.Context, key string, data []byte, overwrite bool) error {
+// PutIf implements objstore.Conditional.
+func (s *Store) PutIf(ctx context.Context, key string, data []byte, c objstore.Condition) (etag string, err error) {
 	if err := check(ctx, key); err != nil {
-		return fmt.Errorf("put %s: %w", key, err)
+		return "", fmt.Errorf("put %s: %w", key, err)
 	}
 	data = append([]byte{}, data...)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, ok := s.objects[key]; ok && !overwrite {
-		return fmt.Errorf("put %s: %w", key, objstore.ErrExists)
+	held, ok := s.objects[key]
+	if want, conditional := c.ETag(); ok && c.IsAbsent() || conditional && (!ok || held.info.ETag != want) {
+		return "", fmt.Errorf("put %s: %w", key, c.Refusal())
 	}
 	if s.objects == nil {
 		s.objects = make(map[string]object)
 	}
 	s.puts++
-	s.objects[key] = object{data, objstore.Info{
-		Key: key, Size: int64(len(data)), ETag: strconv.FormatUint(s.puts, 10), Modified: time.Now(),
-	}}
-	return nil
+	etag = strconv.FormatUint(s.puts, 10)
+	s.objects[key] = object{data, objstore.Info{Key: key, Size: int64(len(data)), ETag: etag, Modified: time.Now()}}
+	return etag, nil
 }
 
 // Delete removes the object; a missing one is no error.

@@ -326,6 +326,51 @@ var defects = []struct {
 			return s.PutIfAbsent(ctx, key, data)
 		}}
 	}},
+	{"any ETag will do", "ReplacesOnItsETagAlone", func(s objstore.Store) objstore.Store {
+		return brokenIf{s.(objstore.Conditional), func(ctx context.Context, s objstore.Conditional, key string, data []byte, c objstore.Condition) (string, error) {
+			if _, ok := c.ETag(); ok && holds(ctx, s, key) {
+				c = objstore.Always()
+			}
+			return s.PutIf(ctx, key, data, c)
+		}}
+	}},
+	{"what is missing is made", "ReplacesOnItsETagAlone", func(s objstore.Store) objstore.Store {
+		return brokenIf{s.(objstore.Conditional), func(ctx context.Context, s objstore.Conditional, key string, data []byte, c objstore.Condition) (string, error) {
+			if _, ok := c.ETag(); ok && !holds(ctx, s, key) {
+				c = objstore.IfAbsent()
+			}
+			return s.PutIf(ctx, key, data, c)
+		}}
+	}},
+	{"a put answers the ETag of before", "ReplacingAnswersTheNewETag", func(s objstore.Store) objstore.Store {
+		return brokenIf{s.(objstore.Conditional), func(ctx context.Context, s objstore.Conditional, key string, data []byte, c objstore.Condition) (string, error) {
+			before, _ := s.Stat(ctx, key)
+			etag, err := s.PutIf(ctx, key, data, c)
+			if before.ETag != "" {
+				etag = before.ETag
+			}
+			return etag, err
+		}}
+	}},
+	{"compares, then replaces", "RacingReplacementsLoseNothing", func(s objstore.Store) objstore.Store {
+		return brokenIf{s.(objstore.Conditional), func(ctx context.Context, s objstore.Conditional, key string, data []byte, c objstore.Condition) (string, error) {
+			if held, err := s.Stat(ctx, key); err != nil || c != objstore.IfETag(held.ETag) {
+				return "", c.Refusal()
+			}
+			runtime.Gosched()
+			return s.PutIf(ctx, key, data, objstore.Always())
+		}}
+	}},
+}
+
+// brokenIf is a good store whose conditional put has a defect.
+type brokenIf struct {
+	objstore.Conditional
+	putIf func(ctx context.Context, s objstore.Conditional, key string, data []byte, c objstore.Condition) (string, error)
+}
+
+func (b brokenIf) PutIf(ctx context.Context, key string, data []byte, c objstore.Condition) (string, error) {
+	return b.putIf(ctx, b.Conditional, key, data, c)
 }
 
 // config makes a suite for a memory store, which is "reopened" by sharing it.

@@ -9,6 +9,7 @@ package objtest
 
 import (
 	"context"
+	"slices"
 	"testing"
 
 	"github.com/txcoord/txcoord/tables/objstore"
@@ -33,6 +34,8 @@ const (
 	Reopening Capability = "reopening"
 	// Nesting: "a" and "a/b" can both be objects.
 	Nesting Capability = "nesting"
+	// Replacing: the store is an objstore.Conditional.
+	Replacing Capability = "replacing"
 )
 
 // Config says how to get at the store under test.
@@ -58,7 +61,7 @@ type Case struct {
 
 // Cases are all of them.
 func Cases() []Case {
-	return append(append(objectCases(), listingCases()...), racingCases()...)
+	return slices.Concat(objectCases(), listingCases(), racingCases(), replacingCases())
 }
 
 // Run holds a store to the contract.

@@ -1,0 +1,78 @@
+package objstore
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+)
+
+// ErrUnconditional: the store does not honour the conditions of puts, so that two
+// writers can both believe to have written a version.
+var ErrUnconditional = errors.New("the object store does not honour conditional puts; use another one")
+
+// probers race for one key in a probe.
+const probers = 16
+
+// Probe sees that a store honours conditions, also those of writers that race: there
+// are stores that accept a condition and do not look at it. It writes one small
+// object below the prefix and removes it again.
+func Probe(ctx context.Context, s Store, prefix string) error {
+	key := strings.TrimPrefix(strings.TrimSuffix(prefix, "/")+"/_txcoord/probe/"+rand.Text(), "/")
+	err := probeRace(ctx, s, key)
+	if c, ok := s.(Conditional); ok && err == nil {
+		err = probeETag(ctx, c, key)
+	}
+	return errors.Join(err, s.Delete(ctx, key))
+}
+
+func probeRace(ctx context.Context, s Store, key string) error {
+	errs := make([]error, probers)
+	var all sync.WaitGroup
+	for i := range errs {
+		all.Go(func() { errs[i] = s.PutIfAbsent(ctx, key, fmt.Appendf(nil, "probe %d", i)) })
+	}
+	all.Wait()
+	won, winner := 0, 0
+	for i, err := range errs {
+		switch {
+		case err == nil:
+			won++
+			winner = i
+		case !errors.Is(err, ErrExists):
+			return fmt.Errorf("probe conditional puts: %w", err)
+		}
+	}
+	if won != 1 {
+		return fmt.Errorf("%w: %d of %d writers won a race that one can win", ErrUnconditional, won, probers)
+	}
+	got, _, err := s.Get(ctx, key, Range{})
+	if err != nil {
+		return fmt.Errorf("probe conditional puts: %w", err)
+	}
+	if want := fmt.Sprintf("probe %d", winner); string(got) != want {
+		return fmt.Errorf("%w: %q won, and %q was written", ErrUnconditional, want, got)
+	}
+	return nil
+}
+
+// probeETag replaces the object on the right ETag, and then on the one of before.
+func probeETag(ctx context.Context, s Conditional, key string) error {
+	held, err := s.Stat(ctx, key)
+	if err != nil {
+		return fmt.Errorf("probe conditional puts: %w", err)
+	}
+	if _, err := s.PutIf(ctx, key, []byte("second"), IfETag(held.ETag)); err != nil {
+		return fmt.Errorf("probe conditional puts: replace: %w", err)
+	}
+	_, err = s.PutIf(ctx, key, []byte("third"), IfETag(held.ETag))
+	if err == nil {
+		return fmt.Errorf("%w: it replaces an object that has changed", ErrUnconditional)
+	}
+	if !errors.Is(err, ErrChanged) {
+		return fmt.Errorf("probe conditional puts: replace: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,62 @@
+package s3obj
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"github.com/txcoord/txcoord/tables/objstore"
+)
+
+// Check sees that the bucket can be used below a prefix: that it is there, that the
+// credentials may list, read, write and delete, and that of writers that race one
+// wins. Its errors say what to do.
+func (s *Store) Check(ctx context.Context, prefix string) error {
+	// A listing's error says what is wrong, which that of a HEAD cannot.
+	err := s.read(ctx, func(ctx context.Context, _ func()) error {
+		_, err := s.client.ListObjectsV2(ctx, &s3.ListObjectsV2Input{Bucket: &s.cfg.Bucket, Prefix: &prefix, MaxKeys: aws.Int32(1)})
+		return err
+	})
+	if err == nil {
+		err = objstore.Probe(ctx, s, prefix)
+	}
+	if err != nil {
+		return s.explain(err)
+	}
+	return nil
+}
+
+// explain adds to an error of Check what can be done about it.
+func (s *Store) explain(err error) error {
+	where := s.where()
+	code, status := answered(err)
+	switch {
+	case code == "NoSuchBucket":
+		return fmt.Errorf("there is no %s: create it, or correct the name or the account: %w", where, err)
+	case code == "AuthorizationHeaderMalformed", code == "PermanentRedirect", code == "IllegalLocationConstraintException", status == http.StatusMovedPermanently:
+		return fmt.Errorf("%s is in another region than %s: name its region: %w", where, s.region, err)
+	case code == "InvalidAccessKeyId", code == "SignatureDoesNotMatch", code == "ExpiredToken", code == "InvalidToken", isCredentials(err):
+		return fmt.Errorf("%s does not accept the credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a profile, or a role of the machine: %w", where, err)
+	case code == "RequestTimeTooSkewed":
+		return fmt.Errorf("%s refuses requests because this machine's clock is wrong: set it: %w", where, err)
+	case status == http.StatusForbidden:
+		return fmt.Errorf("%s: the credentials lack a permission; txcoord needs s3:ListBucket on it, and s3:GetObject, s3:PutObject and s3:DeleteObject on its objects: %w", where, err)
+	case status == http.StatusNotImplemented:
+		return fmt.Errorf("%s does not know conditional puts; use a server that honours If-None-Match and If-Match: %w", where, err)
+	case code == "" && isTransport(err):
+		return fmt.Errorf("%s does not answer: correct the endpoint or the region: %w", where, err)
+	default:
+		return fmt.Errorf("%s: %w", where, err)
+	}
+}
+
+// where names the bucket in errors.
+func (s *Store) where() string {
+	if s.cfg.Endpoint != "" {
+		return fmt.Sprintf("bucket %s at %s", s.cfg.Bucket, s.cfg.Endpoint)
+	}
+	return fmt.Sprintf("bucket %s in %s", s.cfg.Bucket, s.region)
+}
