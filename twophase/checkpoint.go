@@ -266,7 +266,7 @@ func (s *State) loadChanges(t *Table, in []*recordpb.Change, past map[ChangeNumb
 func (s *State) loadRounds(h *recordpb.CheckpointHead) error {
 	for _, w := range h.GetWaiting() {
 		c := &component{sealed: w.GetSealed(), txns: mapTo(w.GetTxns(), txnFromPB), tables: map[TableID]bool{}}
-		if err := s.eachPart(c.txns, func(id TableID) { c.tables[id] = true; c.parts++ }); err != nil {
+		if err := s.eachWritten(c.txns, func(id TableID) { c.tables[id] = true; c.parts++ }); err != nil {
 			return err
 		}
 		if !c.sealed {
@@ -279,7 +279,7 @@ func (s *State) loadRounds(h *recordpb.CheckpointHead) error {
 	for _, m := range h.GetRounds() {
 		r := &Round{ID: roundIDFromPB(m.GetId()), Time: Time(m.GetTimeMs()), Txns: mapTo(m.GetTxns(), txnFromPB), Caps: capsFromPB(m.GetCaps())}
 		tables := map[TableID]bool{}
-		if err := s.eachPart(r.Txns, func(id TableID) { tables[id] = true }); err != nil {
+		if err := s.eachWritten(r.Txns, func(id TableID) { tables[id] = true }); err != nil {
 			return err
 		}
 		r.tables = sortedKeys(tables)
@@ -289,14 +289,19 @@ func (s *State) loadRounds(h *recordpb.CheckpointHead) error {
 	return nil
 }
 
-func (s *State) eachPart(txns []TxnID, do func(TableID)) error {
+// eachWritten names the tables of transactions that are not published, and marks
+// those that leave with one.
+func (s *State) eachWritten(txns []TxnID, do func(TableID)) error {
 	for _, id := range txns {
 		o := s.outcomes[id]
 		if o == nil || o.Commit == nil {
 			return fmt.Errorf("checkpoint: transaction %s is in a round and not decided", id)
 		}
-		for i := range o.Commit.Parts {
-			do(o.Commit.Parts[i].Table)
+		for t := range o.Commit.written {
+			do(t)
+		}
+		for _, t := range o.Commit.Releases {
+			s.tables[t].Leaving = id
 		}
 	}
 	return nil

@@ -81,8 +81,23 @@ func partToPB(p Part) *recordpb.Part {
 	return &recordpb.Part{
 		Table: string(p.Table), MetadataId: p.MetaDataID, Digests: mapTo(p.Digests, hashToPB), Read: readToPB(p.Read),
 		Facts: p.Facts, FactsRef: refToPB(p.FactsRef),
-		Shape: &recordpb.Shape{Appends: p.Shape.Appends, DataChange: p.Shape.DataChange, Bytes: p.Shape.Bytes, Apps: mapTo(p.Shape.Apps, appToPB)},
+		Shape:  &recordpb.Shape{Appends: p.Shape.Appends, DataChange: p.Shape.DataChange, Bytes: p.Shape.Bytes, Apps: mapTo(p.Shape.Apps, appToPB)},
+		Create: creationToPB(p.Create),
 	}
+}
+
+func creationToPB(c *Creation) *recordpb.Creation {
+	if c == nil {
+		return nil
+	}
+	return &recordpb.Creation{Name: c.Name, Uri: c.URI, Mode: uint32(c.Mode), OneTxnPerVersion: c.OneTxnPerVersion}
+}
+
+func creationFromPB(m *recordpb.Creation) *Creation {
+	if m == nil {
+		return nil
+	}
+	return &Creation{Name: m.GetName(), URI: m.GetUri(), Mode: Mode(m.GetMode()), OneTxnPerVersion: m.GetOneTxnPerVersion()}
 }
 
 func partFromPB(m *recordpb.Part) Part {
@@ -90,7 +105,8 @@ func partFromPB(m *recordpb.Part) Part {
 	return Part{
 		Table: TableID(m.GetTable()), MetaDataID: m.GetMetadataId(), Digests: mapTo(m.GetDigests(), hashFromPB), Read: readFromPB(m.GetRead()),
 		Facts: m.GetFacts(), FactsRef: refFromPB(m.GetFactsRef()),
-		Shape: Shape{Appends: sh.GetAppends(), DataChange: sh.GetDataChange(), Bytes: sh.GetBytes(), Apps: mapTo(sh.GetApps(), appFromPB)},
+		Shape:  Shape{Appends: sh.GetAppends(), DataChange: sh.GetDataChange(), Bytes: sh.GetBytes(), Apps: mapTo(sh.GetApps(), appFromPB)},
+		Create: creationFromPB(m.GetCreate()),
 	}
 }
 
@@ -100,6 +116,7 @@ func committedToPB(c *Committed) *recordpb.Committed {
 		Reads: mapTo(c.Reads, func(r ReadPart) *recordpb.ReadPart {
 			return &recordpb.ReadPart{Table: string(r.Table), Read: readToPB(r.Read), Facts: r.Facts}
 		}),
+		Releases: mapTo(c.Releases, func(id TableID) string { return string(id) }),
 	}
 }
 
@@ -109,6 +126,7 @@ func committedFromPB(m *recordpb.Committed) *Committed {
 		Reads: mapTo(m.GetReads(), func(r *recordpb.ReadPart) ReadPart {
 			return ReadPart{Table: TableID(r.GetTable()), Read: readFromPB(r.GetRead()), Facts: r.GetFacts()}
 		}),
+		Releases: mapTo(m.GetReleases(), func(id string) TableID { return TableID(id) }),
 	}
 }
 

@@ -73,6 +73,17 @@ func genPart(t *rapid.T) twophase.Part {
 			Appends: rapid.Bool().Draw(t, "appends"), DataChange: rapid.Bool().Draw(t, "data change"),
 			Bytes: rapid.Uint64().Draw(t, "bytes"), Apps: genApps(t),
 		},
+		Create: genCreation(t),
+	}
+}
+
+func genCreation(t *rapid.T) *twophase.Creation {
+	if !rapid.Bool().Draw(t, "creates") {
+		return nil
+	}
+	return &twophase.Creation{
+		Name: genText(t, "name"), URI: genText(t, "uri"), Mode: twophase.Mode(rapid.IntRange(0, 2).Draw(t, "mode")),
+		OneTxnPerVersion: rapid.Bool().Draw(t, "single"),
 	}
 }
 
@@ -83,7 +94,7 @@ func genFound(t *rapid.T) twophase.FoundVersion {
 func genVerdict(t *rapid.T) twophase.Verdict {
 	return twophase.Verdict{
 		Change:   twophase.ChangeNumber(rapid.Int64Range(1, 99).Draw(t, "change")),
-		Conflict: twophase.Conflict{Rule: twophase.Rule(rapid.IntRange(0, 17).Draw(t, "rule")), Path: genText(t, "path"), Detail: genText(t, "detail")},
+		Conflict: twophase.Conflict{Rule: twophase.Rule(rapid.IntRange(0, 18).Draw(t, "rule")), Path: genText(t, "path"), Detail: genText(t, "detail")},
 	}
 }
 
@@ -110,11 +121,12 @@ func genRecord(t *rapid.T) twophase.Record {
 			Reads: genList(t, "reads", func(t *rapid.T) twophase.ReadPart {
 				return twophase.ReadPart{Table: twophase.TableID(genText(t, "table")), Read: genRead(t), Facts: genFacts(t)}
 			}),
+			Releases: genList(t, "releases", func(t *rapid.T) twophase.TableID { return twophase.TableID(genText(t, "released")) }),
 		}
 	case 1:
 		return &twophase.Aborted{
 			Txn: genTxn(t), Key: genText(t, "key"), Attempt: rapid.Uint32().Draw(t, "attempt"),
-			Begun: twophase.Position(rapid.Uint64().Draw(t, "begun")), Rule: twophase.Rule(rapid.IntRange(0, 17).Draw(t, "rule")),
+			Begun: twophase.Position(rapid.Uint64().Draw(t, "begun")), Rule: twophase.Rule(rapid.IntRange(0, 18).Draw(t, "rule")),
 			Table: table, Version: genVersion(t), Path: genText(t, "path"), Winner: genTxn(t), Detail: genText(t, "detail"),
 		}
 	case 2:

@@ -15,7 +15,8 @@ func Decide(s *State, requests []Request, in DecideInput) Decision {
 		State: s, in: in,
 		answers: make([]Answer, len(requests)),
 		seen:    map[TxnID]*Committed{}, touched: map[TableID]bool{}, found: map[TableID]bool{}, names: map[string]bool{},
-		group: map[TableID][]Facts{}, trials: map[TableID]Trial{},
+		leaving: map[TableID]TxnID{},
+		group:   map[TableID][]Facts{}, trials: map[TableID]Trial{},
 	}
 	for i := range requests {
 		if requests[i].Record != nil {
@@ -47,7 +48,8 @@ type decision struct {
 	seen     map[TxnID]*Committed // transactions decided in this group; nil for an abort
 	found    map[TableID]bool     // tables with a finding in this group
 	touched  map[TableID]bool     // those whose finding may decide what commits there meet
-	names    map[string]bool      // names and URIs registered in this group
+	names    map[string]bool      // names and URIs registered or created in this group
+	leaving  map[TableID]TxnID    // tables that commits of this group release
 	group    map[TableID][]Facts  // facts of the commits in this group
 	trials   map[TableID]Trial
 }
@@ -103,8 +105,8 @@ func (d *decision) commit(req *CommitRequest) Answer {
 	if bad := d.admissible(c); bad != nil {
 		return refuse(*bad)
 	}
-	for i := range c.Parts {
-		if d.touched[c.Parts[i].Table] {
+	for id := range c.written {
+		if d.touched[id] {
 			return Answer{Deferred: true}
 		}
 	}
@@ -141,7 +143,7 @@ func (d *decision) again(c *Committed) (Answer, bool) {
 
 // samePieces reports whether two commits name the same pieces for the same tables.
 func (c *Committed) samePieces(o *Committed) bool {
-	if len(c.Parts) != len(o.Parts) {
+	if len(c.Parts) != len(o.Parts) || !slices.Equal(c.Releases, o.Releases) {
 		return false
 	}
 	digests := make(map[TableID][]Digest, len(c.Parts))
@@ -171,15 +173,22 @@ func (d *decision) take(c *Committed) Answer {
 	d.seen[c.Txn] = &stored
 	for i := range c.Parts {
 		p := &c.Parts[i]
+		if p.Create != nil {
+			d.names[p.Create.Name], d.names[p.Create.URI] = true, true
+			continue // nobody can have staged to it
+		}
 		d.group[p.Table] = append(d.group[p.Table], p.Facts)
 		d.trials[p.Table].Take(p.Facts)
+	}
+	for _, id := range c.Releases {
+		d.leaving[id] = c.Txn
 	}
 	return ans
 }
 
 // admissible checks what needs no look at any table (R6, R8).
 func (d *decision) admissible(c *Committed) *Refused {
-	if len(c.Parts) == 0 && len(c.Reads) == 0 {
+	if !c.writes() && len(c.Reads) == 0 {
 		return &Refused{Reason: ReasonNothingWritten, Txn: c.Txn}
 	}
 	if bad := d.aged(c.Txn, c.Begun); bad != nil {

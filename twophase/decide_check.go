@@ -6,8 +6,14 @@ import "fmt"
 // returns an abort record when it lost, or a refusal.
 func (d *decision) check(req *CommitRequest) (*Aborted, *Refused) {
 	c := req.Record
+	if lost, bad := d.checkCatalog(req); lost != nil || bad != nil {
+		return lost, bad
+	}
 	for i := range c.Parts {
 		p := &c.Parts[i]
+		if p.Create != nil {
+			continue
+		}
 		t, bad := d.writable(p.Table)
 		if bad != nil {
 			return nil, bad

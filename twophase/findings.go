@@ -15,12 +15,20 @@ func (f *fold) published(p *Published) {
 		f.deliver(t, p.Tables[i].Versions)
 	}
 	var tables []SnapshotTable
+	var removed []TableID
 	for _, id := range r.tables {
-		if t := f.tables[id]; t.Recorded > t.Shown {
+		t := f.tables[id]
+		switch {
+		case !t.Leaving.IsZero() && slices.Contains(r.Txns, t.Leaving):
+			if t.Shown != NoVersion {
+				removed = append(removed, id)
+			}
+			f.dismiss(t)
+		case t.Recorded > t.Shown:
 			tables = append(tables, SnapshotTable{id, t.Recorded})
 		}
 	}
-	f.close(r, f.snapshot("publication", r.Txns, tables, nil))
+	f.close(r, f.snapshot("publication", r.Txns, tables, removed))
 }
 
 // held reports whether a round may not close: an operator has to say what becomes
@@ -214,9 +222,9 @@ func txnSet(ids []TxnID) map[TxnID]bool {
 }
 
 // next1 reports whether the found versions and then v come right after the
-// recorded one.
+// recorded one. Version 0 of a table that a transaction creates is ours or none.
 func (s *State) next1(t *Table, v Version, found []FoundVersion) bool {
-	return v == t.Recorded+1+Version(len(found)) && s.follows(t, found)
+	return v > 0 && v == t.Recorded+1+Version(len(found)) && s.follows(t, found)
 }
 
 // covered reports whether each pending change above a marker has a verdict, or is
@@ -262,7 +270,8 @@ func (f *fold) judge(t *Table, verdicts []Verdict) {
 // takes reports whether a range follows the recorded version, and its marker is one
 // that the table's log can hold.
 func (t *Table) takes(r *Range) bool {
-	return r.From == t.Recorded+1 && r.To >= r.From && r.Marker >= t.Marker && r.Marker <= t.deliverable()
+	return r.From == t.Recorded+1 && r.To >= r.From && r.Marker >= t.Marker && r.Marker <= t.deliverable() &&
+		(t.Recorded != NoVersion || r.Marker > 0)
 }
 
 // deliverable is the highest change number that a version of ours can hold: what

@@ -113,11 +113,10 @@ func (f *fold) committed(c *Committed) {
 	if f.outcomes[c.Txn] != nil {
 		return
 	}
-	for i := range c.Parts {
-		if f.live(c.Parts[i].Table) == nil {
-			return
-		}
+	if !f.catalogTakes(c) {
+		return
 	}
+	f.createTables(c)
 	o := &Outcome{Commit: c, Position: f.entry.Position, Index: f.index, Time: f.entry.Time, Parts: make([]PartOutcome, len(c.Parts))}
 	f.decide(c.Txn, o)
 	for i := range c.Parts {
@@ -129,7 +128,10 @@ func (f *fold) committed(c *Committed) {
 		f.remember(t, past)
 		t.Next++
 	}
-	if len(c.Parts) > 0 {
+	for _, id := range c.Releases {
+		f.tables[id].Leaving = c.Txn
+	}
+	if c.writes() {
 		f.join(c)
 	}
 }
@@ -144,6 +146,16 @@ func (f *fold) registered(r *Registered, created bool) {
 	if f.taken(r) {
 		return
 	}
+	f.enroll(r, created)
+	kind := "register"
+	if created {
+		kind = "create"
+	}
+	f.snapshot(kind, nil, []SnapshotTable{{r.Table, r.Version}}, nil)
+}
+
+// enroll makes the row of a table.
+func (f *fold) enroll(r *Registered, created bool) {
 	next := r.Marker + 1 // one above the marker that the log holds (R2, A20)
 	if f.weak.has(weakNumbersRestart) {
 		next = 1
@@ -154,11 +166,6 @@ func (f *fold) registered(r *Registered, created bool) {
 		Next: next, Shown: r.Version, PastFloor: r.Version,
 	}
 	f.byName[r.Name], f.byURI[r.URI] = r.Table, r.Table
-	kind := "register"
-	if created {
-		kind = "create"
-	}
-	f.snapshot(kind, nil, []SnapshotTable{{r.Table, r.Version}}, nil)
 }
 
 // taken reports whether the id was ever used, or the name or place is in use (R21).
@@ -172,10 +179,17 @@ func (f *fold) released(r *Released) {
 	if t == nil || f.engaged(t) {
 		return
 	}
-	t.Released, t.Past, t.pastBytes = true, nil, 0
+	f.dismiss(t)
+	if t.Shown != NoVersion { // else no snapshot ever had it
+		f.snapshot("release", nil, nil, []TableID{r.Table})
+	}
+}
+
+// dismiss takes a table out of the catalog.
+func (f *fold) dismiss(t *Table) {
+	t.Released, t.Past, t.pastBytes, t.Leaving = true, nil, 0, TxnID{}
 	delete(f.byName, t.Name)
 	delete(f.byURI, t.URI)
-	f.snapshot("release", nil, nil, []TableID{r.Table})
 }
 
 // engaged reports whether a decided transaction is not settled on the table yet.

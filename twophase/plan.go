@@ -45,7 +45,7 @@ func share(changes []*Change, caps Caps, oneTxnPerVersion bool, weak weakness) i
 		return 0
 	}
 	first := &changes[0].Part.Shape
-	if oneTxnPerVersion || !caps.Coalesce || !first.Appends {
+	if oneTxnPerVersion || !caps.Coalesce || !first.Appends || changes[0].Part.Create != nil {
 		return 1
 	}
 	apps := map[string]bool{}

@@ -24,6 +24,19 @@ type Part struct {
 	FactsRef ObjectRef
 	// Shape is what coalescing needs to know (R19).
 	Shape Shape
+	// Create brings the table into the catalog: the part is its first change, and
+	// version 0. Nil for a table that is there.
+	Create *Creation
+}
+
+// Creation is a table that begins with a transaction. From the decision on its name
+// and place are taken, and later transactions may write it; it is in a log, and in
+// snapshots, once the round of its transaction is closed.
+type Creation struct {
+	Name             string
+	URI              string
+	Mode             Mode
+	OneTxnPerVersion bool
 }
 
 // Shape says whether a part may share a version with its neighbours (R19).
@@ -63,6 +76,9 @@ type Committed struct {
 	Begun Position
 	Parts []Part
 	Reads []ReadPart
+	// Releases are tables that leave the catalog with the snapshot that shows the
+	// transaction. Nothing is written to them for it.
+	Releases []TableID
 }
 
 // Aborted ends a transaction without effect (R5).

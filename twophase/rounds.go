@@ -11,9 +11,8 @@ import (
 func (f *fold) join(c *Committed) {
 	into := f.merge(f.touching(c))
 	into.txns = append(into.txns, c.Txn)
-	into.parts += len(c.Parts)
-	for i := range c.Parts {
-		id := c.Parts[i].Table
+	into.parts += len(c.Parts) + len(c.Releases)
+	for id := range c.written {
 		into.tables[id] = true
 		f.joining[id] = into
 	}
@@ -27,8 +26,8 @@ func (f *fold) join(c *Committed) {
 // the order in which they wait.
 func (f *fold) touching(c *Committed) []*component {
 	var out []*component
-	for i := range c.Parts {
-		if w := f.joining[c.Parts[i].Table]; w != nil && !slices.Contains(out, w) {
+	for id := range c.written {
+		if w := f.joining[id]; w != nil && !slices.Contains(out, w) {
 			out = append(out, w)
 		}
 	}

@@ -266,8 +266,8 @@ func (c *checker) once(txn TxnID) {
 // alone checks that no two tables share a place.
 func (c *checker) alone(r *Registered) {
 	for _, t := range c.ref.Tables() {
-		if t.URI == r.URI && t.Table != r.Table {
-			c.w.fail(onePlace, "%s and %s are at %s", r.Table, t.Table, r.URI)
+		if (t.URI == r.URI || t.Name == r.Name) && t.Table != r.Table {
+			c.w.fail(onePlace, "%s and %s are both %s at %s", r.Table, t.Table, r.Name, r.URI)
 		}
 	}
 }
@@ -285,6 +285,7 @@ func (c *checker) decided(was marks, r *Committed) {
 		return
 	}
 	c.once(r.Txn)
+	c.reshapes(r)
 	if first, ok := c.byKey[r.Key]; ok {
 		c.w.fail(jobOnce, "job %s: %s after %s", r.Key, short(r.Txn), short(first))
 	}

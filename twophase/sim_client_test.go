@@ -92,6 +92,12 @@ func (w *world) begin(j *job, r *replica) {
 	if n < len(tables) && w.chance(0.15) {
 		w.stageRead(j, tables[n])
 	}
+	if w.chance(w.create) {
+		w.stageCreation(j)
+	}
+	if n < len(tables) && w.chance(w.leave) {
+		j.commit.Releases = []TableID{tables[len(tables)-1].Table}
+	}
 	if w.trace.on {
 		w.logf("job %s/%d is %s, begun at %d on R%d: %s", j.key, j.attempt, short(j.txn), j.begun, r.id, describeParts(w, j.commit))
 	}
@@ -119,6 +125,9 @@ func describeParts(w *world, c *Committed) string {
 
 // stagePart makes a part for a table, out of what its client read.
 func (w *world) stagePart(t *Table, r *replica) (Part, bool) {
+	if t.Recorded == NoVersion {
+		return w.stageUnborn(t, r)
+	}
 	p := w.placeOf(t)
 	read := t.Recorded
 	switch w.rng.IntN(6) {

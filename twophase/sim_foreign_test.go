@@ -9,6 +9,11 @@ import (
 func (w *world) foreignAct() {
 	p := pick(w, w.places)
 	switch {
+	case p.latest == NoVersion:
+		if w.chance(w.replace) {
+			w.newTable(p)
+			w.logf("%s: another engine creates a table", p.name)
+		}
 	case p.outages && w.chance(0.3):
 		p.outage = w.now + time.Duration(w.rng.IntN(90))*time.Second
 		w.logf("%s refuses requests until %s", p.name, p.outage)
@@ -133,6 +138,13 @@ func (w *world) replaceTable(p *simPlace) {
 	w.now += SightLimit + putDeadline + storeGrace + time.Second
 	w.late = slices.DeleteFunc(w.late, func(l lateWrite) bool { return l.expires != 0 })
 	w.check.archive(p)
+	if p.vacant && w.chance(0.7) {
+		owner := p.owner && w.chance(0.3)
+		p.empty()
+		p.owner = owner
+		w.logf("%s: dropped, owner object %v", p.name, owner)
+		return
+	}
 	if b := p.backup; b != nil && w.chance(0.6) {
 		w.logf("%s: an older copy of %d is put back at %d", p.name, p.latest, b.latest)
 		fresh := b.copied()

@@ -10,7 +10,9 @@ import (
 func (w *world) bootstrap() {
 	e := &Entry{Header: Header{Catalog: simCatalog, Incarnation: simIncarnation, Time: Time(w.now / time.Millisecond)}}
 	for _, p := range w.places {
-		e.Records = append(e.Records, w.registration(p, p.name))
+		if !p.vacant {
+			e.Records = append(e.Records, w.registration(p, p.name))
+		}
 	}
 	w.append(0, e.Encode())
 }
@@ -42,9 +44,9 @@ func (w *world) operatorAct() {
 	case w.chance(w.release):
 		w.releaseOrRegister(r)
 	case w.chance(w.twice):
-		p := pick(w, w.places)
-		twin := fmt.Sprint(p.name, "-twin", w.step)
-		r.register(p, twin)
+		if p := pick(w, w.places); p.latest != NoVersion {
+			r.register(p, fmt.Sprint(p.name, "-twin", w.step))
+		}
 	default:
 		w.thaw(r)
 	}
@@ -92,7 +94,7 @@ func (w *world) releaseOrRegister(r *replica) {
 		r.ask(&request{Request: Request{Record: &Released{Table: t.Table}}})
 		return
 	}
-	if _, ok := w.check.ref.TableNamed(p.uri); !ok {
+	if _, ok := w.check.ref.TableNamed(p.uri); !ok && p.latest != NoVersion {
 		r.register(p, fmt.Sprint(p.name, "#", p.registers))
 	}
 }

@@ -15,6 +15,9 @@ func (c *checker) newSnapshots(since SnapshotVersion) {
 			if st.Version < c.shown[st.Table] {
 				c.w.fail(snapshotForward, "snapshot %d shows %s at %d, before it was %d", sn.Version, st.Table, st.Version, c.shown[st.Table])
 			}
+			if at := c.ref.tables[st.Table].Recorded; at < st.Version {
+				c.w.fail(snapshotComplete, "snapshot %d shows %s at %d, recorded is %d", sn.Version, st.Table, st.Version, at)
+			}
 			c.complete(sn, st)
 			c.shown[st.Table] = st.Version
 		}
@@ -47,12 +50,17 @@ func (c *checker) published(sn *Snapshot, txn TxnID) {
 	if o == nil || o.Commit == nil {
 		return // decided under an earlier registration, and forgotten
 	}
+	for _, id := range o.Commit.Releases {
+		if !c.ref.tables[id].Released {
+			c.w.fail(snapshotComplete, "snapshot %d shows %s, and %s is still there", sn.Version, short(txn), id)
+		}
+	}
 	for i, part := range o.Parts {
 		id := o.Commit.Parts[i].Table
 		t := c.ref.tables[id]
 		switch {
 		case part.Status == StatusNotApplied:
-		case part.Status != StatusPublished || t.Shown < part.Version:
+		case part.Status != StatusPublished || t.Shown < part.Version && !t.Released:
 			c.w.fail(snapshotComplete, "snapshot %d shows %s; on %s it is %v at %d, shown is %d", sn.Version, short(txn), id, part.Status, part.Version, t.Shown)
 		default:
 			c.isThere(t, txn, part)
@@ -104,6 +112,9 @@ func (c *checker) landing(p *simPlace, n *simCommit) {
 func (c *checker) looksOwn(p *simPlace, t *Table, n *simCommit) bool {
 	if p.epoch == c.epochs[t.Table] {
 		return true
+	}
+	if n.version == 0 {
+		return p.latest == NoVersion && n.table == t.Table
 	}
 	at := p.past[n.from]
 	return at != nil && n.version == p.latest+1 && (n.fromIdentity.IsZero() || at.identity == n.fromIdentity)

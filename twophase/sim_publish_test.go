@@ -111,6 +111,11 @@ func (r *replica) walk(a *actor, id TableID, in WalkInput) WalkEffect {
 		}
 		var res WalkResult
 		switch e := effect.(type) {
+		case ClaimPlace:
+			if !r.claims(p) {
+				return WalkUnfit{Reason: fmt.Sprint("the claim has no answer ", w.step)}
+			}
+			res = PlaceClaimed{}
 		case ReadVersion:
 			res = AbsentVersion{}
 			if c := p.commits[e.Version]; c != nil {
@@ -165,6 +170,8 @@ func (r *replica) putVersion(a *actor, p *simPlace, in WalkInput, e PutVersion) 
 	prev := p.state.ict
 	if below := p.past[e.Version-1]; below != nil {
 		prev = below.state.ict
+	} else if e.Version == 0 {
+		prev = 0
 	}
 	c := rendering(e.Version, round, id, e.Changes, toy, prev)
 	w.check.rendered(p, c)

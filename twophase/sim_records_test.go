@@ -56,6 +56,9 @@ func (c *checker) recorded(was marks, id TableID, r Record) {
 // taken checks that a foreign version is one of the registered table's log.
 func (c *checker) taken(was marks, t *Table, r *Foreign) {
 	p := c.w.placeOf(t)
+	if was.recorded[t.Table] == NoVersion && p.epoch == c.epochs[t.Table] {
+		return
+	}
 	at, below := p.past[r.Version], p.past[was.recorded[t.Table]]
 	if at != nil && at.identity == r.Identity && (below == nil || below.identity != was.identity[t.Table] && !was.identity[t.Table].IsZero()) {
 		c.w.fail(ownTable, "%s@%d is of another table", t.Table, r.Version)

@@ -219,6 +219,9 @@ func (r *replica) views() map[TableID]View {
 // stateOf is the table at its recorded version; nil if the log cannot say.
 func (w *world) stateOf(t *Table) *toyState {
 	p := w.placeOf(t)
+	if t.Recorded == NoVersion {
+		return &toyState{}
+	}
 	c := p.past[t.Recorded]
 	if c == nil || !t.Identity.IsZero() && c.identity != t.Identity {
 		return nil

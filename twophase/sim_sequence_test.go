@@ -247,7 +247,7 @@ func (r *replica) answerWaiting() {
 		case o.Abort != nil:
 			r.w.check.answered(q, answerAborted)
 			return true
-		case o.Snapshot > 0 || len(o.Parts) == 0 || q.from.impatient:
+		case o.Snapshot > 0 || !o.Commit.writes() || q.from.impatient:
 			r.w.check.answered(q, answerCommitted)
 			return true
 		}
@@ -303,6 +303,10 @@ func (r *replica) lookAt(a *actor, group []*request) []*request {
 			continue
 		}
 		q.looked = true
+		if w := r.w; w.taken(q.Commit.Record) {
+			q.done, q.answer = true, Answer{Refused: &Refused{Reason: ReasonStale, Detail: "a log is there already"}}
+			continue
+		}
 		for _, id := range tablesOf(q.Commit.Record) {
 			t, ok := r.state.Table(id)
 			if !ok || t.Released {

@@ -98,6 +98,7 @@ type simCommit struct {
 	identity   Hash
 	landed     time.Duration
 	state      *toyState // of the table with it
+	table      TableID   // for which we made it
 
 	// The recorded version that its writer went by.
 	from         Version
@@ -126,6 +127,10 @@ type simPlace struct {
 
 func (w *world) newPlace(t *toyTable) *simPlace {
 	p := &simPlace{toyTable: t, uri: "mem:/" + t.name}
+	if t.vacant {
+		p.empty()
+		return p
+	}
 	w.newTable(p)
 	return p
 }
@@ -133,14 +138,20 @@ func (w *world) newPlace(t *toyTable) *simPlace {
 // newTable puts a table with one empty version at the place.
 func (w *world) newTable(p *simPlace) {
 	w.nextMeta++
-	p.epoch++
+	p.empty()
 	p.state = &toyState{meta: w.nextMeta, schema: 1}
-	p.commits, p.ckpts, p.incomplete = map[Version]*simCommit{}, map[Version]*toyState{}, map[Version]bool{}
-	p.past, p.delivered = map[Version]*simCommit{}, map[TxnID]Version{}
-	p.latest, p.backup, p.owner = NoVersion, nil, false
 	w.nextPath++
 	first := w.newChange(&toyChange{meta: w.nextMeta, adds: []toyPair{{w.nextPath, 0}}, dataChange: true})
 	w.land(p, &simCommit{version: 0, changes: []*toyChange{first}, identity: w.nonce()})
+}
+
+// empty takes all files away.
+func (p *simPlace) empty() {
+	p.epoch++
+	p.state = &toyState{}
+	p.commits, p.ckpts, p.incomplete = map[Version]*simCommit{}, map[Version]*toyState{}, map[Version]bool{}
+	p.past, p.delivered = map[Version]*simCommit{}, map[TxnID]Version{}
+	p.latest, p.backup, p.owner = NoVersion, nil, false
 }
 
 // newChange gives a change its number.
@@ -206,6 +217,9 @@ func (w *world) land(p *simPlace, c *simCommit) {
 	c.state, p.state = &next, &next
 	p.latest = c.version
 	p.commits[c.version], p.past[c.version] = c, c
+	if c.ours && c.version == 0 {
+		w.check.epochs[c.table] = p.epoch
+	}
 	for _, td := range c.txns {
 		p.delivered[td.Txn] = c.version
 	}
@@ -282,7 +296,7 @@ func digestOf(table TableID, c *toyChange) Digest {
 
 // rendering is a version of ours before it is put: a pure function of its arguments.
 func rendering(v Version, round *Round, table TableID, changes []*Change, toy []*toyChange, prev Time) *simCommit {
-	c := &simCommit{version: v, ours: true, marker: changes[len(changes)-1].Number, ict: max(round.Time, prev+1), changes: toy}
+	c := &simCommit{version: v, ours: true, table: table, marker: changes[len(changes)-1].Number, ict: max(round.Time, prev+1), changes: toy}
 	b := fmt.Appendf(nil, "%s %d %s %d %d", table, v, round.ID, c.marker, c.ict)
 	for i, ch := range changes {
 		d := ch.Part.Digest()

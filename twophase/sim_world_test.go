@@ -41,6 +41,8 @@ type profile struct {
 	builds   bool    // two builds run side by side
 	restore  float64 // the journal is put back to an older state
 	rests    float64 // of changes: they rest on what is pending
+	create   float64 // of transactions: they create a table where none is
+	leave    float64 // of transactions: they release a table
 	other    float64 // of chances to commit other digests under one id
 	facts    int     // bytes of them that a table keeps
 	round    int     // parts of a component
@@ -53,10 +55,12 @@ type toyTable struct {
 	outages   bool // its requests are refused at times
 	cleaner   bool // somebody cleans its log often
 	single    bool // one transaction per version
+	vacant    bool // no table stands there at first: transactions create one
 }
 
 var defaultTables = []toyTable{
 	{name: "open"}, {name: "exclusive", exclusive: true}, {name: "outages", outages: true}, {name: "cleaned", cleaner: true},
+	{name: "new", vacant: true}, {name: "fresh", vacant: true, exclusive: true},
 }
 
 func defaultProfile() profile {
@@ -64,7 +68,7 @@ func defaultProfile() profile {
 		replicas: 3, slots: 16, steps: 2500, tables: defaultTables,
 		unknown: 0.2, crash: 0.002, sleep: 0.002, jump: 0.008, foreign: 0.02, client: 0.12, operate: 0.015,
 		replace: 0.02, clean: 0.3, floor: 0.01, keep: 25, settings: 0.02, giveUp: 0.1, release: 0.05, twice: 0.02,
-		rests: 0.05, other: 1, facts: 600, round: 12,
+		rests: 0.05, create: 0.15, leave: 0.02, other: 1, facts: 600, round: 12,
 	}
 }
 

@@ -62,7 +62,7 @@ func (o *Outcome) settled() bool {
 	if o.Abort != nil {
 		return true
 	}
-	if len(o.Parts) > 0 && o.Snapshot == 0 {
+	if o.Commit.writes() && o.Snapshot == 0 {
 		return false
 	}
 	for _, p := range o.Parts {
@@ -115,7 +115,8 @@ type Table struct {
 	Registered
 	// Created says that version 0 was ours.
 	Created bool
-	// Recorded is the last version that the journal knows, Identity its content,
+	// Recorded is the last version that the journal knows, NoVersion before that of a
+	// transaction that creates the table; Identity is its content,
 	// Marker the change number that the last recorded version of ours or range holds.
 	Recorded Version
 	Identity Hash
@@ -125,6 +126,9 @@ type Table struct {
 	// Shown is the version that the newest snapshot names.
 	Shown    Version
 	Released bool
+	// Leaving is the decided transaction that releases the table; zero if there is
+	// none. It takes no commits any more, and leaves when the round closes.
+	Leaving TxnID
 	// Pending changes in order of their numbers.
 	Pending []*Change
 	// Past, oldest first, and the version below which read points cannot be checked.

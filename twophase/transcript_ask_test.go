@@ -10,6 +10,7 @@ import (
 // ask puts a request into a replica's queue.
 //
 //	commit 1 T0:+f1 [begun:3] [key:k attempt:2] [digest:x] [reads:T1@3]
+//	         [create:t-1=name@place,+f1] [release:T1]
 //	abort 1 [client|expired|resolve] [begun:3]
 //	freeze 1.0 T0 / thaw T0 / release T0 / register T0b T0 / floor 7 / tag x 2
 //	caps txns:2 bytes:100 coalesce:no / checkpoint
@@ -60,6 +61,11 @@ func (s *script) commit(r *actorless, args []string) *CommitRequest {
 		switch what {
 		case "begun":
 			c.Begun = Position(n)
+		case "release":
+			c.Releases = append(c.Releases, TableID(val))
+		case "create":
+			c.Parts = append(c.Parts, s.creation(val))
+			s.w.stage(payloadKey{c.Txn, c.Parts[len(c.Parts)-1].Table, c.Parts[len(c.Parts)-1].Digest()}, c.Begun)
 		case "reads":
 			table, v, _ := strings.Cut(val, "@")
 			n, _ = strconv.Atoi(v)
@@ -74,6 +80,20 @@ func (s *script) commit(r *actorless, args []string) *CommitRequest {
 		req.Walked[id] = r.walkedOn(s, args)[id]
 	}
 	return req
+}
+
+// creation is a new table: id=name@place, and the files in version 0.
+func (s *script) creation(spec string) Part {
+	what, files, _ := strings.Cut(spec, ",")
+	id, at, _ := strings.Cut(what, "=")
+	name, place, _ := strings.Cut(at, "@")
+	ch, read := s.change(files)
+	s.w.nextMeta++
+	ch.setsMeta, ch.setsSchema, ch.blind = s.w.nextMeta, 1, true
+	return Part{
+		Table: TableID(id), MetaDataID: metaName(ch.setsMeta), Digests: []Digest{digestOf(TableID(id), ch)}, Read: read,
+		Facts: ch.facts(), Shape: ch.shape(), Create: &Creation{Name: name, URI: s.place(place).uri, Mode: ModeOpen},
+	}
 }
 
 // walkedOn are the versions that ended walks of the replica found.
@@ -247,6 +267,9 @@ func (s *script) step(args []string) string {
 	var res WalkResult
 	said := ""
 	switch e := wk.Next().(type) {
+	case ClaimPlace:
+		p.owner = true
+		res, said = PlaceClaimed{}, "claimed"
 	case ReadVersion:
 		res, said = AbsentVersion{}, "absent"
 		if c := p.commits[e.Version]; c != nil {

@@ -12,7 +12,11 @@ import (
 func (s *script) record1(r Record) string {
 	switch r := r.(type) {
 	case *Committed:
-		return fmt.Sprintf("commit %s %v", s.name(r.Txn), tablesOf(r))
+		out := fmt.Sprintf("commit %s %v", s.name(r.Txn), tablesOf(r))
+		if len(r.Releases) > 0 {
+			out += fmt.Sprintf(" releases %v", r.Releases)
+		}
+		return out
 	case *Aborted:
 		out := fmt.Sprintf("abort %s (%s", s.name(r.Txn), r.Rule)
 		if !r.Winner.IsZero() {
@@ -20,6 +24,9 @@ func (s *script) record1(r Record) string {
 		}
 		if r.Version >= 0 && r.Table != "" {
 			out += fmt.Sprintf(", %s@%d", r.Table, r.Version)
+		}
+		if r.Rule == RuleTableExists {
+			out += ": " + r.Detail
 		}
 		return out + ")"
 	case *Published:
@@ -89,6 +96,8 @@ func (s *script) answer1(a Answer) string {
 // effect is what a walk wants next, or ended with.
 func (s *script) effect(wk *scriptWalk) string {
 	switch e := wk.Next().(type) {
+	case ClaimPlace:
+		return "claim the place"
 	case ReadVersion:
 		return fmt.Sprintf("read %d", e.Version)
 	case ListFrom:
@@ -280,6 +289,14 @@ func (s *script) drop(args []string) string {
 	s.w.check.archive(p)
 	s.w.newTable(p)
 	return s.log(args[:1])
+}
+
+// vacate takes all files of a table away.
+func (s *script) vacate(args []string) string {
+	p := s.place(args[0])
+	s.w.check.archive(p)
+	p.empty()
+	return "nothing is there\n"
 }
 
 func (s *script) copy(args []string) string {

@@ -29,7 +29,7 @@ import (
 //	publish R0 1.0                               ask to close a round by ended walks
 //	engine T0 +f9,-f1                            a foreign commit
 //	late                                         the oldest write in flight lands
-//	pass 11s / crash R0 / checkpoint T0 / clean T0 1 2 / drop T0 / copy T0 / putback T0
+//	pass 11s / crash R0 / checkpoint T0 / clean T0 1 2 / drop T0 / vacate T0 / copy T0 / putback T0
 //	state R0 [T0] / log T0 / outcome R0 1
 func TestTranscripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
@@ -107,7 +107,7 @@ func (s *script) line(line string) string {
 		"ask":   s.ask, "decide": s.decide, "append": s.append, "fold": s.fold, "walk": s.walk, "step": s.step,
 		"run": s.run, "record": s.record, "publish": s.publish, "engine": s.engine, "late": s.late, "pass": s.pass,
 		"crash": s.crash, "checkpoint": s.checkpoint, "clean": s.clean, "drop": s.drop, "copy": s.copy,
-		"putback": s.putback, "state": s.state, "log": s.log, "outcome": s.outcome, "sweep": s.sweep,
+		"putback": s.putback, "vacate": s.vacate, "state": s.state, "log": s.log, "outcome": s.outcome, "sweep": s.sweep,
 		"manifest": s.manifest, "share": s.share, "slot": s.slot, "backup": s.backup,
 		"clock": s.clock, "time": s.time,
 	}[cmd]
@@ -126,7 +126,7 @@ func (s *script) world(args []string) string {
 		switch {
 		case !isOption:
 			name, kind, _ := strings.Cut(a, ":")
-			p.tables = append(p.tables, toyTable{name: name, exclusive: kind == "exclusive", single: kind == "single"})
+			p.tables = append(p.tables, toyTable{name: name, exclusive: kind == "exclusive", single: kind == "single", vacant: kind == "vacant"})
 		case key == "replicas":
 			p.replicas = n
 		case key == "slots":

@@ -163,13 +163,14 @@ const (
 	RuleClient             // aborted by the client
 	RuleOperator           // aborted by the operator
 	RuleResolved           // aborted by GetOutcome(resolve)
-	RuleTableReleased      // a table left the catalog
+	RuleTableReleased      // a table left the catalog, or a decided transaction releases it
+	RuleTableExists        // the name or the place of a table to be created is another one's
 )
 
 var ruleNames = [...]string{
 	"none", "protocol", "metadata", "delete/delete", "delete/read", "append/read", "app version", "domain",
 	"schema", "append-only", "path already there", "path not live", "table replaced", "expired", "by client",
-	"by operator", "by resolve", "table released",
+	"by operator", "by resolve", "table released", "table exists",
 }
 
 func (r Rule) String() string {

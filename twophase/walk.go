@@ -38,6 +38,7 @@ type Walk struct {
 	ended  time.Duration // when the log was seen to end with N-1
 	above  Version       // a commit at or above N that a listing showed; NoVersion if none
 	last   Hash          // identity of N-1; zero if its commit was gone
+	owned  bool          // the place of a table that begins with this round is claimed
 }
 
 // NewWalk begins a walk.
@@ -49,7 +50,7 @@ func NewWalk(in WalkInput, now time.Duration) *Walk {
 
 func (w *Walk) begin(seen, now time.Duration) {
 	w.found, w.rest, w.marker, w.last = nil, w.in.Changes, w.in.Marker, w.in.Identity
-	w.seen, w.ended, w.above, w.issued = seen, seen, NoVersion, now
+	w.seen, w.ended, w.above, w.issued, w.owned = seen, seen, NoVersion, now, false
 	w.advance(now)
 }
 
@@ -100,6 +101,10 @@ func (w *Walk) advance(now time.Duration) {
 	switch {
 	case !w.in.LookUp && len(w.rest) == 0:
 		w.effect = WalkDone{Found: w.found, Free: w.at()}
+	case w.at() == 0 && !w.in.LookUp && w.in.weak.has(weakClaimsNothing):
+		w.effect = w.put()
+	case w.at() == 0 && !w.in.LookUp && !w.owned:
+		w.effect = ClaimPlace{}
 	case w.above >= w.at():
 		w.effect = ReadVersion{w.at()}
 	case !w.fresh(w.ended, now):
@@ -114,7 +119,7 @@ func (w *Walk) advance(now time.Duration) {
 // put is the next version of the round, or a barrier for what an operator gives up.
 func (w *Walk) put() WalkEffect {
 	var lost []*Change
-	if len(w.in.GiveUp) > 0 {
+	if len(w.in.GiveUp) > 0 && w.at() > 0 { // a log does not begin with a barrier
 		for _, c := range w.rest {
 			if w.in.GiveUp[c.Txn] {
 				lost = append(lost, c)
@@ -144,6 +149,8 @@ func (w *Walk) free() {
 // Feed takes the result of the effect that Next named.
 func (w *Walk) Feed(r WalkResult, now time.Duration) {
 	switch r := r.(type) {
+	case PlaceClaimed:
+		w.claimed(r, now)
 	case Listing:
 		w.listed(r)
 	case SeenVersion:
@@ -160,6 +167,8 @@ func (w *Walk) Feed(r WalkResult, now time.Duration) {
 
 func (w *Walk) listed(l Listing) {
 	switch {
+	case w.at() == 0:
+		w.listedEmpty(l)
 	case !l.Owner || !l.FromThere:
 		w.effect = ReadCleaned{}
 	case l.Identity != w.last && !w.in.weak.has(weakAnyIdentity): // a commit that was absent does not come back
@@ -186,6 +195,10 @@ func (w *Walk) read(v *Seen, now time.Duration) {
 		return
 	}
 	finding, why := Judge(w.in.Catalog, w.in.Incarnation, w.rest, v)
+	if v.Version == 0 && finding != FoundOurs {
+		w.effect = w.notBorn(finding, why)
+		return
+	}
 	switch finding {
 	case FoundOurs:
 		w.step(FoundVersion{Version: v.Version, Identity: v.Identity, Txns: txnsOf(v.Txns)}, NoSight, now)
@@ -268,6 +281,8 @@ func (w *Walk) cleaned(c Cleaned) {
 	switch {
 	case !c.Owner:
 		w.effect = w.replaced("the owner object is gone")
+	case n == 0 && c.Marker == 0:
+		w.effect = w.replaced("another table stands at its place")
 	case c.Checkpoint == NoVersion:
 		w.effect = w.replaced(fmt.Sprintf("version %d is gone and no checkpoint covers it", n-1))
 	case c.Checkpoint < w.in.Recorded:

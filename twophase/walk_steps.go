@@ -58,9 +58,12 @@ type WalkEffect interface{ walkEffect() }
 
 // The effects of a walk.
 type (
+	// ClaimPlace: put the owner object of a table that a transaction creates (R21).
+	// Result: PlaceClaimed.
+	ClaimPlace struct{}
 	// ReadVersion: read a version. Result: SeenVersion or AbsentVersion.
 	ReadVersion struct{ Version Version }
-	// ListFrom: list the log from a version on. Result: Listing.
+	// ListFrom: list the log from a version on; all of it from NoVersion. Result: Listing.
 	ListFrom struct{ Version Version }
 	// ReadCleaned: list the whole log and read the newest complete checkpoint (R22). Result: Cleaned.
 	ReadCleaned struct{}
@@ -93,6 +96,7 @@ type (
 	WalkUnfit struct{ Reason string }
 )
 
+func (ClaimPlace) walkEffect()   {}
 func (ReadVersion) walkEffect()  {}
 func (ListFrom) walkEffect()     {}
 func (ReadCleaned) walkEffect()  {}
@@ -107,6 +111,9 @@ type WalkResult interface{ walkResult() }
 
 // The results of a walk's effects.
 type (
+	// PlaceClaimed: the owner object is there, and names this table, or Other, the
+	// catalog to which the place belongs.
+	PlaceClaimed struct{ Other string }
 	// SeenVersion: the version is there.
 	SeenVersion struct{ Seen }
 	// AbsentVersion: it is not.
@@ -143,6 +150,7 @@ type (
 	}
 )
 
+func (PlaceClaimed) walkResult()  {}
 func (SeenVersion) walkResult()   {}
 func (AbsentVersion) walkResult() {}
 func (Listing) walkResult()       {}

@@ -42,6 +42,9 @@ const (
 	weakUnderCheckpoint                       // R22: puts under a checkpoint
 	weakSettledMarker                         // R22: the marker is compared with the highest number settled
 	weakRangeUndelivered                      // R22: a range delivers nothing
+	weakNameOnce                              // R21: a name to be created is looked up before the decision only
+	weakShowsUnborn                           // R18: a table is shown once it is decided
+	weakClaimsNothing                         // R21: version 0 is put without a look at the place
 
-	weakLast = weakRangeUndelivered
+	weakLast = weakClaimsNothing
 )

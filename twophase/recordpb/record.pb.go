@@ -759,6 +759,7 @@ type Part struct {
 	Facts         []byte                 `protobuf:"bytes,5,opt,name=facts,proto3" json:"facts,omitempty"`
 	FactsRef      *ObjectRef             `protobuf:"bytes,6,opt,name=facts_ref,json=factsRef,proto3" json:"facts_ref,omitempty"`
 	Shape         *Shape                 `protobuf:"bytes,7,opt,name=shape,proto3" json:"shape,omitempty"`
+	Create        *Creation              `protobuf:"bytes,8,opt,name=create,proto3" json:"create,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -842,6 +843,81 @@ func (x *Part) GetShape() *Shape {
 	return nil
 }
 
+func (x *Part) GetCreate() *Creation {
+	if x != nil {
+		return x.Create
+	}
+	return nil
+}
+
+type Creation struct {
+	state            protoimpl.MessageState `protogen:"open.v1"`
+	Name             string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Uri              string                 `protobuf:"bytes,2,opt,name=uri,proto3" json:"uri,omitempty"`
+	Mode             uint32                 `protobuf:"varint,3,opt,name=mode,proto3" json:"mode,omitempty"`
+	OneTxnPerVersion bool                   `protobuf:"varint,4,opt,name=one_txn_per_version,json=oneTxnPerVersion,proto3" json:"one_txn_per_version,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
+}
+
+func (x *Creation) Reset() {
+	*x = Creation{}
+	mi := &file_twophase_recordpb_record_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Creation) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Creation) ProtoMessage() {}
+
+func (x *Creation) ProtoReflect() protoreflect.Message {
+	mi := &file_twophase_recordpb_record_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Creation.ProtoReflect.Descriptor instead.
+func (*Creation) Descriptor() ([]byte, []int) {
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *Creation) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Creation) GetUri() string {
+	if x != nil {
+		return x.Uri
+	}
+	return ""
+}
+
+func (x *Creation) GetMode() uint32 {
+	if x != nil {
+		return x.Mode
+	}
+	return 0
+}
+
+func (x *Creation) GetOneTxnPerVersion() bool {
+	if x != nil {
+		return x.OneTxnPerVersion
+	}
+	return false
+}
+
 type ReadPart struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Table         string                 `protobuf:"bytes,1,opt,name=table,proto3" json:"table,omitempty"`
@@ -853,7 +929,7 @@ type ReadPart struct {
 
 func (x *ReadPart) Reset() {
 	*x = ReadPart{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[8]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -865,7 +941,7 @@ func (x *ReadPart) String() string {
 func (*ReadPart) ProtoMessage() {}
 
 func (x *ReadPart) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[8]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -878,7 +954,7 @@ func (x *ReadPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadPart.ProtoReflect.Descriptor instead.
 func (*ReadPart) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{8}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ReadPart) GetTable() string {
@@ -910,13 +986,14 @@ type Committed struct {
 	Begun         uint64                 `protobuf:"varint,4,opt,name=begun,proto3" json:"begun,omitempty"`
 	Parts         []*Part                `protobuf:"bytes,5,rep,name=parts,proto3" json:"parts,omitempty"`
 	Reads         []*ReadPart            `protobuf:"bytes,6,rep,name=reads,proto3" json:"reads,omitempty"`
+	Releases      []string               `protobuf:"bytes,7,rep,name=releases,proto3" json:"releases,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Committed) Reset() {
 	*x = Committed{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[9]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -928,7 +1005,7 @@ func (x *Committed) String() string {
 func (*Committed) ProtoMessage() {}
 
 func (x *Committed) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[9]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -941,7 +1018,7 @@ func (x *Committed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Committed.ProtoReflect.Descriptor instead.
 func (*Committed) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{9}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Committed) GetTxn() []byte {
@@ -986,6 +1063,13 @@ func (x *Committed) GetReads() []*ReadPart {
 	return nil
 }
 
+func (x *Committed) GetReleases() []string {
+	if x != nil {
+		return x.Releases
+	}
+	return nil
+}
+
 type Aborted struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Txn           []byte                 `protobuf:"bytes,1,opt,name=txn,proto3" json:"txn,omitempty"`
@@ -1004,7 +1088,7 @@ type Aborted struct {
 
 func (x *Aborted) Reset() {
 	*x = Aborted{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[10]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1016,7 +1100,7 @@ func (x *Aborted) String() string {
 func (*Aborted) ProtoMessage() {}
 
 func (x *Aborted) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[10]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1029,7 +1113,7 @@ func (x *Aborted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Aborted.ProtoReflect.Descriptor instead.
 func (*Aborted) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{10}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Aborted) GetTxn() []byte {
@@ -1113,7 +1197,7 @@ type FoundVersion struct {
 
 func (x *FoundVersion) Reset() {
 	*x = FoundVersion{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[11]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1125,7 +1209,7 @@ func (x *FoundVersion) String() string {
 func (*FoundVersion) ProtoMessage() {}
 
 func (x *FoundVersion) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[11]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1138,7 +1222,7 @@ func (x *FoundVersion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FoundVersion.ProtoReflect.Descriptor instead.
 func (*FoundVersion) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{11}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *FoundVersion) GetVersion() int64 {
@@ -1172,7 +1256,7 @@ type RoundID struct {
 
 func (x *RoundID) Reset() {
 	*x = RoundID{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[12]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1184,7 +1268,7 @@ func (x *RoundID) String() string {
 func (*RoundID) ProtoMessage() {}
 
 func (x *RoundID) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[12]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1197,7 +1281,7 @@ func (x *RoundID) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RoundID.ProtoReflect.Descriptor instead.
 func (*RoundID) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{12}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *RoundID) GetOpened() uint64 {
@@ -1224,7 +1308,7 @@ type PublishedTable struct {
 
 func (x *PublishedTable) Reset() {
 	*x = PublishedTable{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[13]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1236,7 +1320,7 @@ func (x *PublishedTable) String() string {
 func (*PublishedTable) ProtoMessage() {}
 
 func (x *PublishedTable) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[13]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1249,7 +1333,7 @@ func (x *PublishedTable) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PublishedTable.ProtoReflect.Descriptor instead.
 func (*PublishedTable) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{13}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *PublishedTable) GetTable() string {
@@ -1276,7 +1360,7 @@ type Published struct {
 
 func (x *Published) Reset() {
 	*x = Published{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[14]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1288,7 +1372,7 @@ func (x *Published) String() string {
 func (*Published) ProtoMessage() {}
 
 func (x *Published) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[14]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1301,7 +1385,7 @@ func (x *Published) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Published.ProtoReflect.Descriptor instead.
 func (*Published) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{14}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Published) GetRound() *RoundID {
@@ -1329,7 +1413,7 @@ type Conflict struct {
 
 func (x *Conflict) Reset() {
 	*x = Conflict{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[15]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1341,7 +1425,7 @@ func (x *Conflict) String() string {
 func (*Conflict) ProtoMessage() {}
 
 func (x *Conflict) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[15]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1354,7 +1438,7 @@ func (x *Conflict) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Conflict.ProtoReflect.Descriptor instead.
 func (*Conflict) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{15}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Conflict) GetRule() uint32 {
@@ -1388,7 +1472,7 @@ type Verdict struct {
 
 func (x *Verdict) Reset() {
 	*x = Verdict{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[16]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1400,7 +1484,7 @@ func (x *Verdict) String() string {
 func (*Verdict) ProtoMessage() {}
 
 func (x *Verdict) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[16]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1413,7 +1497,7 @@ func (x *Verdict) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Verdict.ProtoReflect.Descriptor instead.
 func (*Verdict) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{16}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Verdict) GetChange() int64 {
@@ -1448,7 +1532,7 @@ type Foreign struct {
 
 func (x *Foreign) Reset() {
 	*x = Foreign{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[17]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1460,7 +1544,7 @@ func (x *Foreign) String() string {
 func (*Foreign) ProtoMessage() {}
 
 func (x *Foreign) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[17]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1473,7 +1557,7 @@ func (x *Foreign) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Foreign.ProtoReflect.Descriptor instead.
 func (*Foreign) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{17}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Foreign) GetTable() string {
@@ -1560,7 +1644,7 @@ type Barrier struct {
 
 func (x *Barrier) Reset() {
 	*x = Barrier{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[18]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1572,7 +1656,7 @@ func (x *Barrier) String() string {
 func (*Barrier) ProtoMessage() {}
 
 func (x *Barrier) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[18]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1585,7 +1669,7 @@ func (x *Barrier) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Barrier.ProtoReflect.Descriptor instead.
 func (*Barrier) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{18}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Barrier) GetTable() string {
@@ -1645,7 +1729,7 @@ type Range struct {
 
 func (x *Range) Reset() {
 	*x = Range{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[19]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1657,7 +1741,7 @@ func (x *Range) String() string {
 func (*Range) ProtoMessage() {}
 
 func (x *Range) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[19]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1670,7 +1754,7 @@ func (x *Range) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Range.ProtoReflect.Descriptor instead.
 func (*Range) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{19}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Range) GetTable() string {
@@ -1733,7 +1817,7 @@ type Replaced struct {
 
 func (x *Replaced) Reset() {
 	*x = Replaced{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[20]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1745,7 +1829,7 @@ func (x *Replaced) String() string {
 func (*Replaced) ProtoMessage() {}
 
 func (x *Replaced) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[20]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1758,7 +1842,7 @@ func (x *Replaced) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Replaced.ProtoReflect.Descriptor instead.
 func (*Replaced) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{20}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Replaced) GetTable() string {
@@ -1799,7 +1883,7 @@ type Registered struct {
 
 func (x *Registered) Reset() {
 	*x = Registered{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[21]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1811,7 +1895,7 @@ func (x *Registered) String() string {
 func (*Registered) ProtoMessage() {}
 
 func (x *Registered) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[21]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1824,7 +1908,7 @@ func (x *Registered) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Registered.ProtoReflect.Descriptor instead.
 func (*Registered) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{21}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Registered) GetTable() string {
@@ -1899,7 +1983,7 @@ type Released struct {
 
 func (x *Released) Reset() {
 	*x = Released{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[22]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1911,7 +1995,7 @@ func (x *Released) String() string {
 func (*Released) ProtoMessage() {}
 
 func (x *Released) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[22]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1924,7 +2008,7 @@ func (x *Released) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Released.ProtoReflect.Descriptor instead.
 func (*Released) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{22}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Released) GetTable() string {
@@ -1944,7 +2028,7 @@ type ModeSet struct {
 
 func (x *ModeSet) Reset() {
 	*x = ModeSet{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[23]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1956,7 +2040,7 @@ func (x *ModeSet) String() string {
 func (*ModeSet) ProtoMessage() {}
 
 func (x *ModeSet) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[23]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1969,7 +2053,7 @@ func (x *ModeSet) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModeSet.ProtoReflect.Descriptor instead.
 func (*ModeSet) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{23}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ModeSet) GetTable() string {
@@ -1999,7 +2083,7 @@ type Frozen struct {
 
 func (x *Frozen) Reset() {
 	*x = Frozen{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[24]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2011,7 +2095,7 @@ func (x *Frozen) String() string {
 func (*Frozen) ProtoMessage() {}
 
 func (x *Frozen) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[24]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2024,7 +2108,7 @@ func (x *Frozen) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Frozen.ProtoReflect.Descriptor instead.
 func (*Frozen) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{24}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Frozen) GetRound() *RoundID {
@@ -2072,7 +2156,7 @@ type Thawed struct {
 
 func (x *Thawed) Reset() {
 	*x = Thawed{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[25]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2084,7 +2168,7 @@ func (x *Thawed) String() string {
 func (*Thawed) ProtoMessage() {}
 
 func (x *Thawed) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[25]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2097,7 +2181,7 @@ func (x *Thawed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Thawed.ProtoReflect.Descriptor instead.
 func (*Thawed) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{25}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Thawed) GetTable() string {
@@ -2123,7 +2207,7 @@ type FloorRaised struct {
 
 func (x *FloorRaised) Reset() {
 	*x = FloorRaised{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[26]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2135,7 +2219,7 @@ func (x *FloorRaised) String() string {
 func (*FloorRaised) ProtoMessage() {}
 
 func (x *FloorRaised) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[26]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2148,7 +2232,7 @@ func (x *FloorRaised) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FloorRaised.ProtoReflect.Descriptor instead.
 func (*FloorRaised) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{26}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *FloorRaised) GetFloor() uint64 {
@@ -2170,7 +2254,7 @@ type SettingChanged struct {
 
 func (x *SettingChanged) Reset() {
 	*x = SettingChanged{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[27]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2182,7 +2266,7 @@ func (x *SettingChanged) String() string {
 func (*SettingChanged) ProtoMessage() {}
 
 func (x *SettingChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[27]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2195,7 +2279,7 @@ func (x *SettingChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SettingChanged.ProtoReflect.Descriptor instead.
 func (*SettingChanged) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{27}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *SettingChanged) GetMaxVersionBytes() uint64 {
@@ -2236,7 +2320,7 @@ type Checkpointed struct {
 
 func (x *Checkpointed) Reset() {
 	*x = Checkpointed{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[28]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2248,7 +2332,7 @@ func (x *Checkpointed) String() string {
 func (*Checkpointed) ProtoMessage() {}
 
 func (x *Checkpointed) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[28]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2261,7 +2345,7 @@ func (x *Checkpointed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Checkpointed.ProtoReflect.Descriptor instead.
 func (*Checkpointed) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{28}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Checkpointed) GetPosition() uint64 {
@@ -2288,7 +2372,7 @@ type Tagged struct {
 
 func (x *Tagged) Reset() {
 	*x = Tagged{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[29]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2300,7 +2384,7 @@ func (x *Tagged) String() string {
 func (*Tagged) ProtoMessage() {}
 
 func (x *Tagged) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[29]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2313,7 +2397,7 @@ func (x *Tagged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Tagged.ProtoReflect.Descriptor instead.
 func (*Tagged) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{29}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Tagged) GetName() string {
@@ -2339,7 +2423,7 @@ type BuildEnabled struct {
 
 func (x *BuildEnabled) Reset() {
 	*x = BuildEnabled{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[30]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2351,7 +2435,7 @@ func (x *BuildEnabled) String() string {
 func (*BuildEnabled) ProtoMessage() {}
 
 func (x *BuildEnabled) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[30]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2364,7 +2448,7 @@ func (x *BuildEnabled) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BuildEnabled.ProtoReflect.Descriptor instead.
 func (*BuildEnabled) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{30}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *BuildEnabled) GetCodec() uint32 {
@@ -2388,7 +2472,7 @@ type CheckpointIndex struct {
 
 func (x *CheckpointIndex) Reset() {
 	*x = CheckpointIndex{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[31]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2400,7 +2484,7 @@ func (x *CheckpointIndex) String() string {
 func (*CheckpointIndex) ProtoMessage() {}
 
 func (x *CheckpointIndex) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[31]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2413,7 +2497,7 @@ func (x *CheckpointIndex) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckpointIndex.ProtoReflect.Descriptor instead.
 func (*CheckpointIndex) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{31}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *CheckpointIndex) GetCodec() uint32 {
@@ -2462,7 +2546,7 @@ type CheckpointHead struct {
 
 func (x *CheckpointHead) Reset() {
 	*x = CheckpointHead{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[32]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2474,7 +2558,7 @@ func (x *CheckpointHead) String() string {
 func (*CheckpointHead) ProtoMessage() {}
 
 func (x *CheckpointHead) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[32]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2487,7 +2571,7 @@ func (x *CheckpointHead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckpointHead.ProtoReflect.Descriptor instead.
 func (*CheckpointHead) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{32}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *CheckpointHead) GetCatalog() string {
@@ -2612,7 +2696,7 @@ type Waiting struct {
 
 func (x *Waiting) Reset() {
 	*x = Waiting{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[33]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2624,7 +2708,7 @@ func (x *Waiting) String() string {
 func (*Waiting) ProtoMessage() {}
 
 func (x *Waiting) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[33]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2637,7 +2721,7 @@ func (x *Waiting) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Waiting.ProtoReflect.Descriptor instead.
 func (*Waiting) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{33}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Waiting) GetSealed() bool {
@@ -2666,7 +2750,7 @@ type Round struct {
 
 func (x *Round) Reset() {
 	*x = Round{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[34]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2678,7 +2762,7 @@ func (x *Round) String() string {
 func (*Round) ProtoMessage() {}
 
 func (x *Round) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[34]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2691,7 +2775,7 @@ func (x *Round) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Round.ProtoReflect.Descriptor instead.
 func (*Round) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{34}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Round) GetId() *RoundID {
@@ -2734,7 +2818,7 @@ type Segment struct {
 
 func (x *Segment) Reset() {
 	*x = Segment{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[35]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2746,7 +2830,7 @@ func (x *Segment) String() string {
 func (*Segment) ProtoMessage() {}
 
 func (x *Segment) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[35]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2759,7 +2843,7 @@ func (x *Segment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Segment.ProtoReflect.Descriptor instead.
 func (*Segment) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{35}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Segment) GetTables() []*Table {
@@ -2805,7 +2889,7 @@ type Table struct {
 
 func (x *Table) Reset() {
 	*x = Table{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[36]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2817,7 +2901,7 @@ func (x *Table) String() string {
 func (*Table) ProtoMessage() {}
 
 func (x *Table) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[36]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2830,7 +2914,7 @@ func (x *Table) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Table.ProtoReflect.Descriptor instead.
 func (*Table) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{36}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Table) GetRegistered() *Registered {
@@ -2941,7 +3025,7 @@ type Change struct {
 
 func (x *Change) Reset() {
 	*x = Change{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[37]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2953,7 +3037,7 @@ func (x *Change) String() string {
 func (*Change) ProtoMessage() {}
 
 func (x *Change) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[37]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2966,7 +3050,7 @@ func (x *Change) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Change.ProtoReflect.Descriptor instead.
 func (*Change) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{37}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Change) GetNumber() int64 {
@@ -2996,7 +3080,7 @@ type History struct {
 
 func (x *History) Reset() {
 	*x = History{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[38]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3008,7 +3092,7 @@ func (x *History) String() string {
 func (*History) ProtoMessage() {}
 
 func (x *History) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[38]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3021,7 +3105,7 @@ func (x *History) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use History.ProtoReflect.Descriptor instead.
 func (*History) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{38}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *History) GetVersion() int64 {
@@ -3074,7 +3158,7 @@ type Outcome struct {
 
 func (x *Outcome) Reset() {
 	*x = Outcome{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[39]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3086,7 +3170,7 @@ func (x *Outcome) String() string {
 func (*Outcome) ProtoMessage() {}
 
 func (x *Outcome) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[39]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3099,7 +3183,7 @@ func (x *Outcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Outcome.ProtoReflect.Descriptor instead.
 func (*Outcome) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{39}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Outcome) GetCommit() *Committed {
@@ -3164,7 +3248,7 @@ type PartOutcome struct {
 
 func (x *PartOutcome) Reset() {
 	*x = PartOutcome{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[40]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3176,7 +3260,7 @@ func (x *PartOutcome) String() string {
 func (*PartOutcome) ProtoMessage() {}
 
 func (x *PartOutcome) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[40]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3189,7 +3273,7 @@ func (x *PartOutcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PartOutcome.ProtoReflect.Descriptor instead.
 func (*PartOutcome) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{40}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *PartOutcome) GetChange() int64 {
@@ -3242,7 +3326,7 @@ type Snapshot struct {
 
 func (x *Snapshot) Reset() {
 	*x = Snapshot{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[41]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3254,7 +3338,7 @@ func (x *Snapshot) String() string {
 func (*Snapshot) ProtoMessage() {}
 
 func (x *Snapshot) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[41]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3267,7 +3351,7 @@ func (x *Snapshot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Snapshot.ProtoReflect.Descriptor instead.
 func (*Snapshot) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{41}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Snapshot) GetVersion() uint64 {
@@ -3329,7 +3413,7 @@ type SnapshotTable struct {
 
 func (x *SnapshotTable) Reset() {
 	*x = SnapshotTable{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[42]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3341,7 +3425,7 @@ func (x *SnapshotTable) String() string {
 func (*SnapshotTable) ProtoMessage() {}
 
 func (x *SnapshotTable) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[42]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3354,7 +3438,7 @@ func (x *SnapshotTable) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotTable.ProtoReflect.Descriptor instead.
 func (*SnapshotTable) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{42}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *SnapshotTable) GetTable() string {
@@ -3429,7 +3513,7 @@ const file_twophase_recordpb_record_proto_rawDesc = "" +
 	"\vdata_change\x18\x02 \x01(\bR\n" +
 	"dataChange\x12\x14\n" +
 	"\x05bytes\x18\x03 \x01(\x04R\x05bytes\x121\n" +
-	"\x04apps\x18\x04 \x03(\v2\x1d.txcoord.record.v1.AppVersionR\x04apps\"\x8a\x02\n" +
+	"\x04apps\x18\x04 \x03(\v2\x1d.txcoord.record.v1.AppVersionR\x04apps\"\xbf\x02\n" +
 	"\x04Part\x12\x14\n" +
 	"\x05table\x18\x01 \x01(\tR\x05table\x12\x1f\n" +
 	"\vmetadata_id\x18\x02 \x01(\tR\n" +
@@ -3438,18 +3522,25 @@ const file_twophase_recordpb_record_proto_rawDesc = "" +
 	"\x04read\x18\x04 \x01(\v2\x1c.txcoord.record.v1.ReadPointR\x04read\x12\x14\n" +
 	"\x05facts\x18\x05 \x01(\fR\x05facts\x129\n" +
 	"\tfacts_ref\x18\x06 \x01(\v2\x1c.txcoord.record.v1.ObjectRefR\bfactsRef\x12.\n" +
-	"\x05shape\x18\a \x01(\v2\x18.txcoord.record.v1.ShapeR\x05shape\"h\n" +
+	"\x05shape\x18\a \x01(\v2\x18.txcoord.record.v1.ShapeR\x05shape\x123\n" +
+	"\x06create\x18\b \x01(\v2\x1b.txcoord.record.v1.CreationR\x06create\"s\n" +
+	"\bCreation\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x10\n" +
+	"\x03uri\x18\x02 \x01(\tR\x03uri\x12\x12\n" +
+	"\x04mode\x18\x03 \x01(\rR\x04mode\x12-\n" +
+	"\x13one_txn_per_version\x18\x04 \x01(\bR\x10oneTxnPerVersion\"h\n" +
 	"\bReadPart\x12\x14\n" +
 	"\x05table\x18\x01 \x01(\tR\x05table\x120\n" +
 	"\x04read\x18\x02 \x01(\v2\x1c.txcoord.record.v1.ReadPointR\x04read\x12\x14\n" +
-	"\x05facts\x18\x03 \x01(\fR\x05facts\"\xc1\x01\n" +
+	"\x05facts\x18\x03 \x01(\fR\x05facts\"\xdd\x01\n" +
 	"\tCommitted\x12\x10\n" +
 	"\x03txn\x18\x01 \x01(\fR\x03txn\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\tR\x03key\x12\x18\n" +
 	"\aattempt\x18\x03 \x01(\rR\aattempt\x12\x14\n" +
 	"\x05begun\x18\x04 \x01(\x04R\x05begun\x12-\n" +
 	"\x05parts\x18\x05 \x03(\v2\x17.txcoord.record.v1.PartR\x05parts\x121\n" +
-	"\x05reads\x18\x06 \x03(\v2\x1b.txcoord.record.v1.ReadPartR\x05reads\"\xe5\x01\n" +
+	"\x05reads\x18\x06 \x03(\v2\x1b.txcoord.record.v1.ReadPartR\x05reads\x12\x1a\n" +
+	"\breleases\x18\a \x03(\tR\breleases\"\xe5\x01\n" +
 	"\aAborted\x12\x10\n" +
 	"\x03txn\x18\x01 \x01(\fR\x03txn\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\tR\x03key\x12\x18\n" +
@@ -3659,7 +3750,7 @@ func file_twophase_recordpb_record_proto_rawDescGZIP() []byte {
 	return file_twophase_recordpb_record_proto_rawDescData
 }
 
-var file_twophase_recordpb_record_proto_msgTypes = make([]protoimpl.MessageInfo, 43)
+var file_twophase_recordpb_record_proto_msgTypes = make([]protoimpl.MessageInfo, 44)
 var file_twophase_recordpb_record_proto_goTypes = []any{
 	(*Entry)(nil),           // 0: txcoord.record.v1.Entry
 	(*Header)(nil),          // 1: txcoord.record.v1.Header
@@ -3669,112 +3760,114 @@ var file_twophase_recordpb_record_proto_goTypes = []any{
 	(*AppVersion)(nil),      // 5: txcoord.record.v1.AppVersion
 	(*Shape)(nil),           // 6: txcoord.record.v1.Shape
 	(*Part)(nil),            // 7: txcoord.record.v1.Part
-	(*ReadPart)(nil),        // 8: txcoord.record.v1.ReadPart
-	(*Committed)(nil),       // 9: txcoord.record.v1.Committed
-	(*Aborted)(nil),         // 10: txcoord.record.v1.Aborted
-	(*FoundVersion)(nil),    // 11: txcoord.record.v1.FoundVersion
-	(*RoundID)(nil),         // 12: txcoord.record.v1.RoundID
-	(*PublishedTable)(nil),  // 13: txcoord.record.v1.PublishedTable
-	(*Published)(nil),       // 14: txcoord.record.v1.Published
-	(*Conflict)(nil),        // 15: txcoord.record.v1.Conflict
-	(*Verdict)(nil),         // 16: txcoord.record.v1.Verdict
-	(*Foreign)(nil),         // 17: txcoord.record.v1.Foreign
-	(*Barrier)(nil),         // 18: txcoord.record.v1.Barrier
-	(*Range)(nil),           // 19: txcoord.record.v1.Range
-	(*Replaced)(nil),        // 20: txcoord.record.v1.Replaced
-	(*Registered)(nil),      // 21: txcoord.record.v1.Registered
-	(*Released)(nil),        // 22: txcoord.record.v1.Released
-	(*ModeSet)(nil),         // 23: txcoord.record.v1.ModeSet
-	(*Frozen)(nil),          // 24: txcoord.record.v1.Frozen
-	(*Thawed)(nil),          // 25: txcoord.record.v1.Thawed
-	(*FloorRaised)(nil),     // 26: txcoord.record.v1.FloorRaised
-	(*SettingChanged)(nil),  // 27: txcoord.record.v1.SettingChanged
-	(*Checkpointed)(nil),    // 28: txcoord.record.v1.Checkpointed
-	(*Tagged)(nil),          // 29: txcoord.record.v1.Tagged
-	(*BuildEnabled)(nil),    // 30: txcoord.record.v1.BuildEnabled
-	(*CheckpointIndex)(nil), // 31: txcoord.record.v1.CheckpointIndex
-	(*CheckpointHead)(nil),  // 32: txcoord.record.v1.CheckpointHead
-	(*Waiting)(nil),         // 33: txcoord.record.v1.Waiting
-	(*Round)(nil),           // 34: txcoord.record.v1.Round
-	(*Segment)(nil),         // 35: txcoord.record.v1.Segment
-	(*Table)(nil),           // 36: txcoord.record.v1.Table
-	(*Change)(nil),          // 37: txcoord.record.v1.Change
-	(*History)(nil),         // 38: txcoord.record.v1.History
-	(*Outcome)(nil),         // 39: txcoord.record.v1.Outcome
-	(*PartOutcome)(nil),     // 40: txcoord.record.v1.PartOutcome
-	(*Snapshot)(nil),        // 41: txcoord.record.v1.Snapshot
-	(*SnapshotTable)(nil),   // 42: txcoord.record.v1.SnapshotTable
+	(*Creation)(nil),        // 8: txcoord.record.v1.Creation
+	(*ReadPart)(nil),        // 9: txcoord.record.v1.ReadPart
+	(*Committed)(nil),       // 10: txcoord.record.v1.Committed
+	(*Aborted)(nil),         // 11: txcoord.record.v1.Aborted
+	(*FoundVersion)(nil),    // 12: txcoord.record.v1.FoundVersion
+	(*RoundID)(nil),         // 13: txcoord.record.v1.RoundID
+	(*PublishedTable)(nil),  // 14: txcoord.record.v1.PublishedTable
+	(*Published)(nil),       // 15: txcoord.record.v1.Published
+	(*Conflict)(nil),        // 16: txcoord.record.v1.Conflict
+	(*Verdict)(nil),         // 17: txcoord.record.v1.Verdict
+	(*Foreign)(nil),         // 18: txcoord.record.v1.Foreign
+	(*Barrier)(nil),         // 19: txcoord.record.v1.Barrier
+	(*Range)(nil),           // 20: txcoord.record.v1.Range
+	(*Replaced)(nil),        // 21: txcoord.record.v1.Replaced
+	(*Registered)(nil),      // 22: txcoord.record.v1.Registered
+	(*Released)(nil),        // 23: txcoord.record.v1.Released
+	(*ModeSet)(nil),         // 24: txcoord.record.v1.ModeSet
+	(*Frozen)(nil),          // 25: txcoord.record.v1.Frozen
+	(*Thawed)(nil),          // 26: txcoord.record.v1.Thawed
+	(*FloorRaised)(nil),     // 27: txcoord.record.v1.FloorRaised
+	(*SettingChanged)(nil),  // 28: txcoord.record.v1.SettingChanged
+	(*Checkpointed)(nil),    // 29: txcoord.record.v1.Checkpointed
+	(*Tagged)(nil),          // 30: txcoord.record.v1.Tagged
+	(*BuildEnabled)(nil),    // 31: txcoord.record.v1.BuildEnabled
+	(*CheckpointIndex)(nil), // 32: txcoord.record.v1.CheckpointIndex
+	(*CheckpointHead)(nil),  // 33: txcoord.record.v1.CheckpointHead
+	(*Waiting)(nil),         // 34: txcoord.record.v1.Waiting
+	(*Round)(nil),           // 35: txcoord.record.v1.Round
+	(*Segment)(nil),         // 36: txcoord.record.v1.Segment
+	(*Table)(nil),           // 37: txcoord.record.v1.Table
+	(*Change)(nil),          // 38: txcoord.record.v1.Change
+	(*History)(nil),         // 39: txcoord.record.v1.History
+	(*Outcome)(nil),         // 40: txcoord.record.v1.Outcome
+	(*PartOutcome)(nil),     // 41: txcoord.record.v1.PartOutcome
+	(*Snapshot)(nil),        // 42: txcoord.record.v1.Snapshot
+	(*SnapshotTable)(nil),   // 43: txcoord.record.v1.SnapshotTable
 }
 var file_twophase_recordpb_record_proto_depIdxs = []int32{
 	1,  // 0: txcoord.record.v1.Entry.header:type_name -> txcoord.record.v1.Header
 	2,  // 1: txcoord.record.v1.Entry.records:type_name -> txcoord.record.v1.Record
-	28, // 2: txcoord.record.v1.Header.checkpoint:type_name -> txcoord.record.v1.Checkpointed
-	9,  // 3: txcoord.record.v1.Record.commit:type_name -> txcoord.record.v1.Committed
-	10, // 4: txcoord.record.v1.Record.abort:type_name -> txcoord.record.v1.Aborted
-	14, // 5: txcoord.record.v1.Record.publication:type_name -> txcoord.record.v1.Published
-	17, // 6: txcoord.record.v1.Record.foreign:type_name -> txcoord.record.v1.Foreign
-	18, // 7: txcoord.record.v1.Record.barrier:type_name -> txcoord.record.v1.Barrier
-	19, // 8: txcoord.record.v1.Record.range:type_name -> txcoord.record.v1.Range
-	20, // 9: txcoord.record.v1.Record.replaced:type_name -> txcoord.record.v1.Replaced
-	21, // 10: txcoord.record.v1.Record.register:type_name -> txcoord.record.v1.Registered
-	21, // 11: txcoord.record.v1.Record.create:type_name -> txcoord.record.v1.Registered
-	22, // 12: txcoord.record.v1.Record.release:type_name -> txcoord.record.v1.Released
-	23, // 13: txcoord.record.v1.Record.mode:type_name -> txcoord.record.v1.ModeSet
-	24, // 14: txcoord.record.v1.Record.freeze:type_name -> txcoord.record.v1.Frozen
-	25, // 15: txcoord.record.v1.Record.thaw:type_name -> txcoord.record.v1.Thawed
-	26, // 16: txcoord.record.v1.Record.floor:type_name -> txcoord.record.v1.FloorRaised
-	27, // 17: txcoord.record.v1.Record.setting:type_name -> txcoord.record.v1.SettingChanged
-	28, // 18: txcoord.record.v1.Record.checkpoint:type_name -> txcoord.record.v1.Checkpointed
-	29, // 19: txcoord.record.v1.Record.tag:type_name -> txcoord.record.v1.Tagged
-	30, // 20: txcoord.record.v1.Record.build:type_name -> txcoord.record.v1.BuildEnabled
+	29, // 2: txcoord.record.v1.Header.checkpoint:type_name -> txcoord.record.v1.Checkpointed
+	10, // 3: txcoord.record.v1.Record.commit:type_name -> txcoord.record.v1.Committed
+	11, // 4: txcoord.record.v1.Record.abort:type_name -> txcoord.record.v1.Aborted
+	15, // 5: txcoord.record.v1.Record.publication:type_name -> txcoord.record.v1.Published
+	18, // 6: txcoord.record.v1.Record.foreign:type_name -> txcoord.record.v1.Foreign
+	19, // 7: txcoord.record.v1.Record.barrier:type_name -> txcoord.record.v1.Barrier
+	20, // 8: txcoord.record.v1.Record.range:type_name -> txcoord.record.v1.Range
+	21, // 9: txcoord.record.v1.Record.replaced:type_name -> txcoord.record.v1.Replaced
+	22, // 10: txcoord.record.v1.Record.register:type_name -> txcoord.record.v1.Registered
+	22, // 11: txcoord.record.v1.Record.create:type_name -> txcoord.record.v1.Registered
+	23, // 12: txcoord.record.v1.Record.release:type_name -> txcoord.record.v1.Released
+	24, // 13: txcoord.record.v1.Record.mode:type_name -> txcoord.record.v1.ModeSet
+	25, // 14: txcoord.record.v1.Record.freeze:type_name -> txcoord.record.v1.Frozen
+	26, // 15: txcoord.record.v1.Record.thaw:type_name -> txcoord.record.v1.Thawed
+	27, // 16: txcoord.record.v1.Record.floor:type_name -> txcoord.record.v1.FloorRaised
+	28, // 17: txcoord.record.v1.Record.setting:type_name -> txcoord.record.v1.SettingChanged
+	29, // 18: txcoord.record.v1.Record.checkpoint:type_name -> txcoord.record.v1.Checkpointed
+	30, // 19: txcoord.record.v1.Record.tag:type_name -> txcoord.record.v1.Tagged
+	31, // 20: txcoord.record.v1.Record.build:type_name -> txcoord.record.v1.BuildEnabled
 	5,  // 21: txcoord.record.v1.Shape.apps:type_name -> txcoord.record.v1.AppVersion
 	4,  // 22: txcoord.record.v1.Part.read:type_name -> txcoord.record.v1.ReadPoint
 	3,  // 23: txcoord.record.v1.Part.facts_ref:type_name -> txcoord.record.v1.ObjectRef
 	6,  // 24: txcoord.record.v1.Part.shape:type_name -> txcoord.record.v1.Shape
-	4,  // 25: txcoord.record.v1.ReadPart.read:type_name -> txcoord.record.v1.ReadPoint
-	7,  // 26: txcoord.record.v1.Committed.parts:type_name -> txcoord.record.v1.Part
-	8,  // 27: txcoord.record.v1.Committed.reads:type_name -> txcoord.record.v1.ReadPart
-	11, // 28: txcoord.record.v1.PublishedTable.versions:type_name -> txcoord.record.v1.FoundVersion
-	12, // 29: txcoord.record.v1.Published.round:type_name -> txcoord.record.v1.RoundID
-	13, // 30: txcoord.record.v1.Published.tables:type_name -> txcoord.record.v1.PublishedTable
-	15, // 31: txcoord.record.v1.Verdict.conflict:type_name -> txcoord.record.v1.Conflict
-	3,  // 32: txcoord.record.v1.Foreign.facts_ref:type_name -> txcoord.record.v1.ObjectRef
-	5,  // 33: txcoord.record.v1.Foreign.apps:type_name -> txcoord.record.v1.AppVersion
-	11, // 34: txcoord.record.v1.Foreign.found:type_name -> txcoord.record.v1.FoundVersion
-	16, // 35: txcoord.record.v1.Foreign.verdicts:type_name -> txcoord.record.v1.Verdict
-	11, // 36: txcoord.record.v1.Barrier.found:type_name -> txcoord.record.v1.FoundVersion
-	16, // 37: txcoord.record.v1.Barrier.verdicts:type_name -> txcoord.record.v1.Verdict
-	16, // 38: txcoord.record.v1.Range.verdicts:type_name -> txcoord.record.v1.Verdict
-	12, // 39: txcoord.record.v1.Frozen.round:type_name -> txcoord.record.v1.RoundID
-	3,  // 40: txcoord.record.v1.Checkpointed.object:type_name -> txcoord.record.v1.ObjectRef
-	32, // 41: txcoord.record.v1.CheckpointIndex.head:type_name -> txcoord.record.v1.CheckpointHead
-	3,  // 42: txcoord.record.v1.CheckpointIndex.segments:type_name -> txcoord.record.v1.ObjectRef
-	27, // 43: txcoord.record.v1.CheckpointHead.caps:type_name -> txcoord.record.v1.SettingChanged
-	33, // 44: txcoord.record.v1.CheckpointHead.waiting:type_name -> txcoord.record.v1.Waiting
-	34, // 45: txcoord.record.v1.CheckpointHead.rounds:type_name -> txcoord.record.v1.Round
-	29, // 46: txcoord.record.v1.CheckpointHead.tags:type_name -> txcoord.record.v1.Tagged
-	28, // 47: txcoord.record.v1.CheckpointHead.checkpoint:type_name -> txcoord.record.v1.Checkpointed
-	12, // 48: txcoord.record.v1.Round.id:type_name -> txcoord.record.v1.RoundID
-	27, // 49: txcoord.record.v1.Round.caps:type_name -> txcoord.record.v1.SettingChanged
-	36, // 50: txcoord.record.v1.Segment.tables:type_name -> txcoord.record.v1.Table
-	39, // 51: txcoord.record.v1.Segment.outcomes:type_name -> txcoord.record.v1.Outcome
-	41, // 52: txcoord.record.v1.Segment.snapshots:type_name -> txcoord.record.v1.Snapshot
-	21, // 53: txcoord.record.v1.Table.registered:type_name -> txcoord.record.v1.Registered
-	37, // 54: txcoord.record.v1.Table.pending:type_name -> txcoord.record.v1.Change
-	38, // 55: txcoord.record.v1.Table.history:type_name -> txcoord.record.v1.History
-	24, // 56: txcoord.record.v1.Table.frozen:type_name -> txcoord.record.v1.Frozen
-	37, // 57: txcoord.record.v1.Table.diverged:type_name -> txcoord.record.v1.Change
-	3,  // 58: txcoord.record.v1.History.facts_ref:type_name -> txcoord.record.v1.ObjectRef
-	9,  // 59: txcoord.record.v1.Outcome.commit:type_name -> txcoord.record.v1.Committed
-	10, // 60: txcoord.record.v1.Outcome.abort:type_name -> txcoord.record.v1.Aborted
-	40, // 61: txcoord.record.v1.Outcome.parts:type_name -> txcoord.record.v1.PartOutcome
-	15, // 62: txcoord.record.v1.PartOutcome.conflict:type_name -> txcoord.record.v1.Conflict
-	42, // 63: txcoord.record.v1.Snapshot.tables:type_name -> txcoord.record.v1.SnapshotTable
-	64, // [64:64] is the sub-list for method output_type
-	64, // [64:64] is the sub-list for method input_type
-	64, // [64:64] is the sub-list for extension type_name
-	64, // [64:64] is the sub-list for extension extendee
-	0,  // [0:64] is the sub-list for field type_name
+	8,  // 25: txcoord.record.v1.Part.create:type_name -> txcoord.record.v1.Creation
+	4,  // 26: txcoord.record.v1.ReadPart.read:type_name -> txcoord.record.v1.ReadPoint
+	7,  // 27: txcoord.record.v1.Committed.parts:type_name -> txcoord.record.v1.Part
+	9,  // 28: txcoord.record.v1.Committed.reads:type_name -> txcoord.record.v1.ReadPart
+	12, // 29: txcoord.record.v1.PublishedTable.versions:type_name -> txcoord.record.v1.FoundVersion
+	13, // 30: txcoord.record.v1.Published.round:type_name -> txcoord.record.v1.RoundID
+	14, // 31: txcoord.record.v1.Published.tables:type_name -> txcoord.record.v1.PublishedTable
+	16, // 32: txcoord.record.v1.Verdict.conflict:type_name -> txcoord.record.v1.Conflict
+	3,  // 33: txcoord.record.v1.Foreign.facts_ref:type_name -> txcoord.record.v1.ObjectRef
+	5,  // 34: txcoord.record.v1.Foreign.apps:type_name -> txcoord.record.v1.AppVersion
+	12, // 35: txcoord.record.v1.Foreign.found:type_name -> txcoord.record.v1.FoundVersion
+	17, // 36: txcoord.record.v1.Foreign.verdicts:type_name -> txcoord.record.v1.Verdict
+	12, // 37: txcoord.record.v1.Barrier.found:type_name -> txcoord.record.v1.FoundVersion
+	17, // 38: txcoord.record.v1.Barrier.verdicts:type_name -> txcoord.record.v1.Verdict
+	17, // 39: txcoord.record.v1.Range.verdicts:type_name -> txcoord.record.v1.Verdict
+	13, // 40: txcoord.record.v1.Frozen.round:type_name -> txcoord.record.v1.RoundID
+	3,  // 41: txcoord.record.v1.Checkpointed.object:type_name -> txcoord.record.v1.ObjectRef
+	33, // 42: txcoord.record.v1.CheckpointIndex.head:type_name -> txcoord.record.v1.CheckpointHead
+	3,  // 43: txcoord.record.v1.CheckpointIndex.segments:type_name -> txcoord.record.v1.ObjectRef
+	28, // 44: txcoord.record.v1.CheckpointHead.caps:type_name -> txcoord.record.v1.SettingChanged
+	34, // 45: txcoord.record.v1.CheckpointHead.waiting:type_name -> txcoord.record.v1.Waiting
+	35, // 46: txcoord.record.v1.CheckpointHead.rounds:type_name -> txcoord.record.v1.Round
+	30, // 47: txcoord.record.v1.CheckpointHead.tags:type_name -> txcoord.record.v1.Tagged
+	29, // 48: txcoord.record.v1.CheckpointHead.checkpoint:type_name -> txcoord.record.v1.Checkpointed
+	13, // 49: txcoord.record.v1.Round.id:type_name -> txcoord.record.v1.RoundID
+	28, // 50: txcoord.record.v1.Round.caps:type_name -> txcoord.record.v1.SettingChanged
+	37, // 51: txcoord.record.v1.Segment.tables:type_name -> txcoord.record.v1.Table
+	40, // 52: txcoord.record.v1.Segment.outcomes:type_name -> txcoord.record.v1.Outcome
+	42, // 53: txcoord.record.v1.Segment.snapshots:type_name -> txcoord.record.v1.Snapshot
+	22, // 54: txcoord.record.v1.Table.registered:type_name -> txcoord.record.v1.Registered
+	38, // 55: txcoord.record.v1.Table.pending:type_name -> txcoord.record.v1.Change
+	39, // 56: txcoord.record.v1.Table.history:type_name -> txcoord.record.v1.History
+	25, // 57: txcoord.record.v1.Table.frozen:type_name -> txcoord.record.v1.Frozen
+	38, // 58: txcoord.record.v1.Table.diverged:type_name -> txcoord.record.v1.Change
+	3,  // 59: txcoord.record.v1.History.facts_ref:type_name -> txcoord.record.v1.ObjectRef
+	10, // 60: txcoord.record.v1.Outcome.commit:type_name -> txcoord.record.v1.Committed
+	11, // 61: txcoord.record.v1.Outcome.abort:type_name -> txcoord.record.v1.Aborted
+	41, // 62: txcoord.record.v1.Outcome.parts:type_name -> txcoord.record.v1.PartOutcome
+	16, // 63: txcoord.record.v1.PartOutcome.conflict:type_name -> txcoord.record.v1.Conflict
+	43, // 64: txcoord.record.v1.Snapshot.tables:type_name -> txcoord.record.v1.SnapshotTable
+	65, // [65:65] is the sub-list for method output_type
+	65, // [65:65] is the sub-list for method input_type
+	65, // [65:65] is the sub-list for extension type_name
+	65, // [65:65] is the sub-list for extension extendee
+	0,  // [0:65] is the sub-list for field type_name
 }
 
 func init() { file_twophase_recordpb_record_proto_init() }
@@ -3808,7 +3901,7 @@ func file_twophase_recordpb_record_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_twophase_recordpb_record_proto_rawDesc), len(file_twophase_recordpb_record_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   43,
+			NumMessages:   44,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
