@@ -50,6 +50,7 @@ var rules = []rule{
 		pkg: "lock/dynamostore", own: []string{"=lock"},
 		external: []string{"github.com/aws/aws-sdk-go-v2", "github.com/aws/smithy-go", "golang.org/x/sync"},
 	},
+	{pkg: "lock/objectstore", own: []string{"=lock", "=tables/objstore"}, external: []string{"golang.org/x/sync"}},
 	{
 		pkg: "lock/locktest", own: []string{"=lock"},
 		external: []string{"github.com/anishathalye/porcupine", "github.com/google/go-cmp"},

@@ -17,8 +17,8 @@ var (
 	ErrNotFound = errors.New("object not found")
 	// ErrExists: the put was refused, because the key holds an object. Nothing was written.
 	ErrExists = errors.New("object exists")
-	// ErrUnknown: the put may have landed, or may land later. Only reading the
-	// key settles it, and only by finding something.
+	// ErrUnknown: the put, or the deletion, may have landed, or may land later. Only
+	// reading the key settles it, and a put only by finding something.
 	ErrUnknown = errors.New("outcome unknown")
 )
 

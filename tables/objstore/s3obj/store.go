@@ -226,10 +226,14 @@ func (s *Store) head(ctx context.Context, key string) (out *s3.HeadObjectOutput,
 func (s *Store) Delete(ctx context.Context, key string) error {
 	err := errors.Join(objstore.CheckKey(key), ctx.Err())
 	if err == nil {
-		_, err = s.once(ctx, func(ctx context.Context, _ func()) error {
+		var sent bool
+		sent, err = s.once(ctx, func(ctx context.Context, _ func()) error {
 			_, err := s.client.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &s.cfg.Bucket, Key: &key})
 			return err
 		})
+		if answerOf(err, sent, objstore.Always()) == open {
+			err = fmt.Errorf("%w: %w", objstore.ErrUnknown, err)
+		}
 	}
 	if err != nil && !errors.Is(err, objstore.ErrNotFound) {
 		return fmt.Errorf("delete %s: %w", s.name(key), err)

@@ -1,0 +1,211 @@
+//go:build unix
+
+package objectstore_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/txcoord/txcoord/e2e/servers"
+	"github.com/txcoord/txcoord/e2e/servers/rivals"
+	"github.com/txcoord/txcoord/lock"
+	"github.com/txcoord/txcoord/lock/locktest"
+	"github.com/txcoord/txcoord/lock/objectstore"
+	"github.com/txcoord/txcoord/tables/objstore"
+	"github.com/txcoord/txcoord/tables/objstore/memobj"
+	"github.com/txcoord/txcoord/tables/objstore/objtest"
+	"github.com/txcoord/txcoord/tables/objstore/s3obj"
+)
+
+func TestMain(m *testing.M) {
+	if rivals.Main(func(ctx context.Context, where string) (lock.Store, error) {
+		var cfg s3obj.Config
+		if err := json.Unmarshal([]byte(where), &cfg); err != nil {
+			return nil, err
+		}
+		bucket, err := s3obj.New(ctx, cfg)
+		if err != nil {
+			return nil, err
+		}
+		return objectstore.Open(ctx, objectstore.Config{Objects: bucket})
+	}) {
+		return
+	}
+	for _, name := range []string{"AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"} {
+		_ = os.Setenv(name, os.DevNull) // Only a bad name is an error.
+	}
+	goleak.VerifyTestMain(m)
+}
+
+const maxValue = 100_000
+
+// handle is a store that knows where it is, so that it can be opened again.
+type handle struct {
+	*objectstore.Store
+	cfg objectstore.Config
+}
+
+func open(t locktest.T, cfg objectstore.Config) lock.Store {
+	t.Helper()
+	cfg.MaxValue = maxValue
+	s, err := objectstore.Open(t.Context(), cfg)
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	return handle{s, cfg}
+}
+
+// suite is for journals in the buckets that fresh makes.
+func suite(fresh func(t locktest.T) objstore.Conditional) locktest.Config {
+	return locktest.Config{
+		New: func(t locktest.T) lock.Store {
+			return open(t, objectstore.Config{Objects: fresh(t), Prefix: "a/journal"})
+		},
+		Client: func(t locktest.T, s lock.Store) lock.Store { return open(t, s.(handle).cfg) },
+		Reopen: func(t locktest.T, s lock.Store) lock.Store {
+			if err := s.Close(); err != nil {
+				t.Fatalf("%v", err)
+			}
+			return open(t, s.(handle).cfg)
+		},
+		MaxValue: maxValue,
+		Without: map[locktest.Capability]string{
+			locktest.Batching: "an object store writes one object at a time",
+		},
+	}
+}
+
+func TestConformanceInMemory(t *testing.T) {
+	c := suite(func(locktest.T) objstore.Conditional { return memobj.New() })
+	c.Without[locktest.LosingReplies] = "memory loses none; the S3 API does"
+	locktest.Run(t, c)
+}
+
+func bucket(t locktest.T, cfg s3obj.Config) *s3obj.Store {
+	t.Helper()
+	s, err := s3obj.New(t.Context(), cfg)
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("%v", err)
+		}
+	})
+	return s
+}
+
+func config(t testing.TB, s *servers.S3) s3obj.Config {
+	return s3obj.Config{Bucket: s.Bucket(t), Region: s.Region, Endpoint: s.Endpoint, AccessKey: s.AccessKey, SecretKey: s.SecretKey}
+}
+
+func TestConformanceOnS3(t *testing.T) {
+	t.Parallel()
+	s := servers.StartVersity(t)
+	c := suite(func(lt locktest.T) objstore.Conditional { return bucket(lt, config(t, s)) })
+	// Every reply about the put is lost, those to the look for what became of it, too.
+	c.Lossy = func(lt locktest.T) (lock.Store, func()) {
+		cfg := config(t, s)
+		proxy := servers.NewHTTPFaults(t, s.Endpoint)
+		cfg.Endpoint = proxy.URL
+		store := open(lt, objectstore.Config{Objects: bucket(lt, cfg)})
+		var armed, looking atomic.Bool
+		proxy.Decide(func(r servers.Request) servers.Fate {
+			switch r.Operation {
+			case http.MethodPut, http.MethodDelete:
+				looking.Store(armed.Swap(false))
+				return servers.Fate{Lost: looking.Load()}
+			case http.MethodHead:
+				return servers.Fate{Lost: looking.Load()}
+			}
+			return servers.Fate{}
+		})
+		return store, func() { armed.Store(true) }
+	}
+	for _, kase := range locktest.Cases() {
+		if slices.Contains(kase.Needs, locktest.Batching) {
+			continue
+		}
+		t.Run(kase.Name, func(t *testing.T) {
+			t.Parallel()
+			if slices.Contains(slow, kase.Name) && !*full {
+				t.Skip("runs with -full: versitygw reads a whole folder for each page")
+			}
+			kase.Run(t, c)
+		})
+	}
+}
+
+var full = flag.Bool("full", false, "run the slow cases too")
+
+// slow are cases with many pages, which memory and the bucket's own suite show as well.
+var slow = []string{"ScanMissesNothing", "ScanIsOrdered"}
+
+func TestProcessesRace(t *testing.T) {
+	t.Parallel()
+	cfg := config(t, servers.StartVersity(t))
+	where, err := json.Marshal(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := open(t, objectstore.Config{Objects: bucket(t, cfg)})
+	rivals.Race(t, store, string(where), rivals.Config{Processes: 4, Writers: 4, Keys: 25, Increments: 3})
+}
+
+func TestProbe(t *testing.T) {
+	if err := lock.Probe(t.Context(), open(t, objectstore.Config{Objects: memobj.New()})); err != nil {
+		t.Error(err)
+	}
+}
+
+// What is not a journal of this format is left alone.
+func TestForeignObjectsAreRefused(t *testing.T) {
+	objects := memobj.New()
+	ctx := t.Context()
+	if err := objects.Put(ctx, "j/layout.json", []byte(`{"format":2}`)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := objectstore.Open(ctx, objectstore.Config{Objects: objects, Prefix: "j"}); !errors.Is(err, lock.ErrUnfit) || !strings.Contains(err.Error(), "newer") {
+		t.Errorf("a newer format: %v", err)
+	}
+	if _, err := objectstore.Open(ctx, objectstore.Config{}); !errors.Is(err, lock.ErrMisconfigured) {
+		t.Errorf("no bucket: %v", err)
+	}
+	s := open(t, objectstore.Config{Objects: objects, Prefix: "mine"})
+	if err := objects.Put(ctx, "mine/items/k", []byte("somebody's")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Get(ctx, "k"); err == nil || !strings.Contains(err.Error(), "prefix of its own") {
+		t.Errorf("an object of somebody else's: %v", err)
+	}
+	if err := objects.Put(ctx, "mine/items/a/b", nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Scan(ctx, "", "", 0); err == nil || !strings.Contains(err.Error(), "prefix of its own") {
+		t.Errorf("a name of somebody else's: %v", err)
+	}
+}
+
+// unknowing is a bucket that never knows whether a put has landed.
+func TestUnknownStaysUnknown(t *testing.T) {
+	s := open(t, objectstore.Config{Objects: unknowing{memobj.New()}})
+	if _, err := s.Put(t.Context(), "k", nil, lock.IfAbsent()); !errors.Is(err, lock.ErrUnknown) {
+		t.Errorf("got %v", err)
+	}
+}
+
+type unknowing struct{ objstore.Conditional }
+
+func (u unknowing) PutIf(context.Context, string, []byte, objstore.Condition) (string, error) {
+	return "", errors.Join(objstore.ErrUnknown, objtest.ErrInjected)
+}
