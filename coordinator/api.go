@@ -220,6 +220,13 @@ type TableInfo struct {
 	OneTxnPerVersion bool
 	Frozen           *FrozenDetail
 	Pending          int
+	// Watched: others may be writing it for all that is known. Fence is set while the
+	// mode is fenced; OffersDecided says that it counts. ModeReason is why the mode is
+	// not what somebody set it to.
+	Watched       bool
+	Fence         *FenceInfo
+	OffersDecided bool
+	ModeReason    string
 	// Stopped is why this replica does not write the table: its log cannot be
 	// read, or contradicts the journal. Empty if nothing is wrong.
 	Stopped string
@@ -349,4 +356,13 @@ type Status struct {
 	OpenTransactions int
 	Rounds           []RoundInfo
 	Frozen           []FrozenDetail
+	// Opened are the tables that were fenced or exclusive until somebody else wrote them.
+	Opened []OpenedTable
+}
+
+// OpenedTable is a table whose mode became open by itself, and why.
+type OpenedTable struct {
+	ID     twophase.TableID
+	Name   string
+	Reason string
 }

@@ -36,6 +36,7 @@ type Catalog struct {
 	memory      *memory
 	backlog     *backlog
 	sets        tableSets
+	graces      graces
 
 	// life ends when the catalog is closed; everything in the background hangs on it.
 	life  context.Context
@@ -109,7 +110,7 @@ func (c *Catalog) build(ctx context.Context) error {
 		return err
 	}
 	for _, run := range []func(context.Context){
-		c.seq.run, c.publisher.run, c.manifests.run, c.openTxns.run, c.checkpoints.run, c.sweeper.run, c.expire, c.poll, c.watchOwners, c.forget,
+		c.seq.run, c.publisher.run, c.manifests.run, c.openTxns.run, c.checkpoints.run, c.sweeper.run, c.expire, c.poll, c.countFences, c.watchOwners, c.forget,
 	} {
 		c.spawn(run)
 	}
@@ -367,6 +368,9 @@ func (c *Catalog) Status(context.Context) (Status, error) {
 			st.Tables++
 			if t.Frozen != nil {
 				st.Frozen = append(st.Frozen, *frozenDetail(t))
+			}
+			if t.Opened != nil {
+				st.Opened = append(st.Opened, OpenedTable{ID: t.Table, Name: t.Name, Reason: openedReason(t.Opened)})
 			}
 		}
 		for _, r := range s.Rounds() {

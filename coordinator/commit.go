@@ -29,7 +29,7 @@ func (c *Catalog) Commit(ctx context.Context, r CommitRequest) (Outcome, error) 
 			return Outcome{}, err
 		}
 	}
-	return c.answer(ctx, ref, want, r.WaitLimit)
+	return c.answer(ctx, ref, want, r.Wait, r.WaitLimit)
 }
 
 func (c *Catalog) decideParts(ctx context.Context, ref txnRef, r CommitRequest) error {
@@ -66,7 +66,7 @@ func (c *Catalog) CommitOnce(ctx context.Context, r OnceRequest) (Outcome, strin
 		return Outcome{}, "", err
 	}
 	if decided {
-		o, err := c.answer(ctx, ref, want, r.WaitLimit)
+		o, err := c.answer(ctx, ref, want, r.Wait, r.WaitLimit)
 		return o, c.tokenOf(ref), err
 	}
 	if want, err = c.decideOnce(ctx, ref, r); err != nil {
@@ -74,7 +74,7 @@ func (c *Catalog) CommitOnce(ctx context.Context, r OnceRequest) (Outcome, strin
 			return Outcome{}, "", err
 		}
 	}
-	o, err := c.answer(ctx, ref, want, r.WaitLimit)
+	o, err := c.answer(ctx, ref, want, r.Wait, r.WaitLimit)
 	c.dropOnce(ref, want, err)
 	return o, c.tokenOf(ref), err
 }
@@ -252,6 +252,7 @@ func (c *Catalog) checkTables(written []TableParts, reads []ReadOnly, wait Wait)
 		return limitError("tables_per_transaction", int64(n), int64(c.cfg.Limits.TablesPerTxn))
 	}
 	seen := map[twophase.TableID]bool{}
+	var rows []TableInfo
 	for _, tp := range written {
 		row, err := c.table(tp.Table)
 		if err != nil {
@@ -267,11 +268,11 @@ func (c *Catalog) checkTables(written []TableParts, reads []ReadOnly, wait Wait)
 		if err := c.ours(row.ID); err != nil {
 			return err
 		}
-		if wait == WaitDecided {
-			return &Error{
-				Reason: DecidedNotOffered, Message: fmt.Sprintf("wait=DECIDED needs fenced tables, and %s is %s; wait for PUBLISHED", row.Name, row.Mode),
-				Table: &TableDetail{Table: row.Name, TableID: row.ID, URI: row.URI, Version: twophase.NoVersion},
-			}
+		rows = append(rows, row)
+	}
+	if wait == WaitDecided {
+		if err := c.decidedOffered(rows); err != nil {
+			return err
 		}
 	}
 	for _, r := range reads {
@@ -294,22 +295,26 @@ func (c *Catalog) checkTables(written []TableParts, reads []ReadOnly, wait Wait)
 }
 
 // answer says what became of a decided transaction, after PUBLISHED or as long as
-// that is to be waited for. What is committed is never answered with an error of the
+// that is to be waited for. DECIDED is enough only where the fold says so at the
+// moment of the answer; a fence that ended meanwhile means waiting on (R11). What is committed is never answered with an error of the
 // catalog's own: the answer is OK, and says why it is still pending.
-func (c *Catalog) answer(ctx context.Context, ref txnRef, want map[twophase.TableID][]twophase.Digest, limit time.Duration) (Outcome, error) {
+func (c *Catalog) answer(ctx context.Context, ref txnRef, want map[twophase.TableID][]twophase.Digest, wait Wait, limit time.Duration) (Outcome, error) {
 	waiting := ctx
 	if limit > 0 {
 		var cancel context.CancelFunc
 		waiting, cancel = context.WithTimeout(ctx, limit)
 		defer cancel()
 	}
-	pending := ""
+	pending, decidedIs := "", false
 	err := c.ledger.waitTxn(waiting, ref.id, func(s *twophase.State) bool {
 		o := s.Outcome(ref.id)
 		if o == nil {
 			return false
 		}
 		if o.Abort != nil || o.Snapshot != 0 {
+			return true
+		}
+		if decidedIs = wait == WaitDecided && s.DecidedSuffices(ref.id); decidedIs {
 			return true
 		}
 		pending = frozenReason(s, o)
@@ -328,7 +333,7 @@ func (c *Catalog) answer(ctx context.Context, ref txnRef, want map[twophase.Tabl
 	case !c.sameDigests(ref.id, want):
 		return Outcome{}, otherDigests(o)
 	}
-	if o.Committed.Snapshot == 0 {
+	if o.Committed.Snapshot == 0 && !decidedIs {
 		o.Committed.PendingReason = c.pendingReason(pending, err)
 	}
 	return o, nil

@@ -71,6 +71,7 @@ type Limits struct {
 	PutDeadline      time.Duration // of one commit file's put (R10); 30 s
 	FreezeAfter      time.Duration // F of R12; 30 s
 	PollInterval     time.Duration // of open tables; 5 s
+	FenceGrace       time.Duration // from a fence's publication to when it counts (R11); 1 h
 	OwnerInterval    time.Duration // between looks at a table's owner object; 10 s
 	OutcomeRetention time.Duration // R of R6; 7 days
 	OutcomeCount     int           // outcomes and snapshots kept; open transactions may double it; 200,000
@@ -94,6 +95,7 @@ func (l Limits) withDefaults() Limits {
 	def(&l.PutDeadline, 30*time.Second)
 	def(&l.FreezeAfter, 30*time.Second)
 	def(&l.PollInterval, 5*time.Second)
+	def(&l.FenceGrace, time.Hour)
 	def(&l.OwnerInterval, 10*time.Second)
 	def(&l.OutcomeRetention, 7*24*time.Hour)
 	def(&l.OutcomeCount, 200_000)

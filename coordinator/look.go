@@ -209,7 +209,7 @@ func (c *Catalog) lookUpOpen(ctx context.Context, ids []twophase.TableID) error 
 		isOpen := false
 		c.ledger.read(func(s *twophase.State) {
 			row, ok := s.Table(id)
-			isOpen = ok && row.Mode == twophase.ModeOpen && row.Frozen == nil
+			isOpen = ok && row.Watched() && row.Frozen == nil
 		})
 		if !isOpen {
 			continue

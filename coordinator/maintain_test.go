@@ -275,7 +275,7 @@ func TestMaintainRefuses(t *testing.T) {
 		}, coordinator.LogContradiction, "the marker is at 1, recorded is 2"},
 		{"a gap", func(w *tended) { w.dropOne("a", 1) }, coordinator.LogContradiction, "gap in the log"},
 		{"no such table", func(w *tended) {
-			if err := w.catalog.Release(w.ctx(), "a"); err != nil {
+			if err := w.catalog.Release(w.ctx(), "a", false); err != nil {
 				w.t.Fatal(err)
 			}
 		}, coordinator.TableNotFound, "is not in catalog"},

@@ -102,6 +102,13 @@ func otherDigests(o Outcome) error {
 	}
 }
 
+func wrongMode(row TableInfo, remedy string) error {
+	return &Error{
+		Reason: WrongMode, Message: fmt.Sprintf("table %s is %s; %s", row.Name, row.Mode, remedy),
+		Table: &TableDetail{Table: row.Name, TableID: row.ID, URI: row.URI, Version: twophase.NoVersion, Detail: row.Mode.String()},
+	}
+}
+
 func frozenError(row TableInfo) error {
 	f := row.Frozen
 	msg := fmt.Sprintf("table %s is frozen: %s", row.Name, f.Cause)

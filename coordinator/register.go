@@ -35,8 +35,8 @@ func (c *Catalog) place(name, uri string, mode *twophase.Mode) (placed, error) {
 		return placed{}, inputError(name, err)
 	}
 	def(mode, twophase.ModeOpen)
-	if *mode != twophase.ModeOpen && *mode != twophase.ModeExclusive {
-		return placed{}, fieldError("mode", mode.String(), "is not known", "use open or exclusive")
+	if *mode != twophase.ModeOpen && *mode != twophase.ModeExclusive && *mode != twophase.ModeFenced {
+		return placed{}, fieldError("mode", mode.String(), "is not known", "use open, exclusive or fenced")
 	}
 	if err := c.apart(canonical); err != nil {
 		return placed{}, err
@@ -95,8 +95,24 @@ func isLink(path string) bool {
 }
 
 // Register brings an existing Delta table into the catalog (R21). Repeating it
-// answers the table as it is.
+// answers the table as it is. A table that is to be fenced is registered as open, and
+// then fenced; a call that died between the two is finished by the same call.
 func (c *Catalog) Register(ctx context.Context, r RegisterRequest) (TableInfo, []string, error) {
+	if r.Mode != twophase.ModeFenced {
+		return c.register(ctx, r)
+	}
+	r.Mode = twophase.ModeOpen
+	if row, err := c.table(r.URI); err == nil && row.Mode == twophase.ModeFenced {
+		r.Mode = row.Mode
+	}
+	info, warnings, err := c.register(ctx, r)
+	if err == nil {
+		info, err = c.Fence(ctx, FenceRequest{Table: string(info.ID)})
+	}
+	return info, warnings, err
+}
+
+func (c *Catalog) register(ctx context.Context, r RegisterRequest) (TableInfo, []string, error) {
 	p, err := c.place(r.Name, r.URI, &r.Mode)
 	if err != nil {
 		return TableInfo{}, nil, err
@@ -242,6 +258,7 @@ func (c *Catalog) Create(ctx context.Context, r CreateRequest) (TableInfo, []str
 	data, err := tables.RenderCreate(tables.CreateInput{
 		ID: uuid.NewString(), Name: r.Name, Description: r.Description, Schema: r.Schema,
 		PartitionColumns: r.PartitionColumns, Properties: r.Properties, Time: twophase.TimeOf(c.cfg.Now()), EngineVersion: c.cfg.Version,
+		Fence: r.Mode == twophase.ModeFenced,
 	})
 	if err != nil {
 		return TableInfo{}, nil, inputError(r.Name, err)
@@ -324,10 +341,17 @@ func (c *Catalog) vacant(ctx context.Context, p placed, name string, data []byte
 // Release takes a table out of the catalog, and then removes its owner object. A
 // crash between the two leaves an owner object of ours without a table, which the
 // next Register takes over.
-func (c *Catalog) Release(ctx context.Context, ref string) error {
+//
+// A table whose protocol has the fence is released only with keepFence: nobody would
+// write it any more.
+func (c *Catalog) Release(ctx context.Context, ref string, keepFence bool) error {
 	row, err := c.table(ref)
 	if err != nil {
 		return err
+	}
+	if !keepFence && c.hasFence(ctx, row) {
+		return wrongMode(row, "its protocol has the fence, and no engine would write it; lift it first with: tables unfence "+
+			row.Name+", or release it with --keep-fence")
 	}
 	t, err := c.tables.of(row.ID)
 	if err != nil {
@@ -340,6 +364,15 @@ func (c *Catalog) Release(ctx context.Context, ref string) error {
 		c.log.Warn("remove the owner object of a released table", "table", row.URI, "error", err)
 	}
 	return nil
+}
+
+// hasFence: a log that cannot be read keeps no table in the catalog.
+func (c *Catalog) hasFence(ctx context.Context, row TableInfo) bool {
+	if row.Mode == twophase.ModeFenced {
+		return true
+	}
+	_, profile, err := c.tables.loaded(ctx, row.ID)
+	return err == nil && profile.Fenced()
 }
 
 func (c *Catalog) adminRecord(ctx context.Context, r twophase.Record) error {

@@ -87,10 +87,10 @@ func TestOwnership(t *testing.T) {
 	if own.Owner == nil || own.Owner.Catalog != one.status().CatalogID {
 		t.Errorf("%+v", own.Owner)
 	}
-	if err := one.catalog.Release(one.ctx(), "t"); err != nil {
+	if err := one.catalog.Release(one.ctx(), "t", false); err != nil {
 		t.Fatal(err)
 	}
-	if err := one.catalog.Release(one.ctx(), "t"); err == nil {
+	if err := one.catalog.Release(one.ctx(), "t", false); err == nil {
 		t.Error("released twice")
 	}
 	if _, ok := one.snapshot(0)["t"]; ok {
@@ -105,7 +105,7 @@ func TestOwnership(t *testing.T) {
 	}
 	two.commit("2", blind("mine", "2"))
 	// Back again: change numbers go on above the marker (A20).
-	if err := two.catalog.Release(two.ctx(), "mine"); err != nil {
+	if err := two.catalog.Release(two.ctx(), "mine", false); err != nil {
 		t.Fatal(err)
 	}
 	info, _, err := one.catalog.Register(one.ctx(), coordinator.RegisterRequest{Name: "t", URI: one.uri("t")})
@@ -134,12 +134,12 @@ func TestReleaseWaitsForWhatIsPending(t *testing.T) {
 	gate.hold(commitKey("t", 1))
 	pending := w.background("k", blind("t", "1"))
 	w.eventually("it is decided", func() bool { return w.info("t").Pending == 1 })
-	wantReason(t, "release", w.catalog.Release(w.ctx(), "t"), coordinator.ChangesPending)
+	wantReason(t, "release", w.catalog.Release(w.ctx(), "t", false), coordinator.ChangesPending)
 	gate.release()
 	if err := <-pending; err != nil {
 		t.Error(err)
 	}
-	if err := w.catalog.Release(w.ctx(), "t"); err != nil {
+	if err := w.catalog.Release(w.ctx(), "t", false); err != nil {
 		t.Error(err)
 	}
 }

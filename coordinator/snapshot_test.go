@@ -296,7 +296,7 @@ func TestManifests(t *testing.T) {
 		}
 	}
 	w.settle()
-	if err := w.catalog.Release(w.ctx(), "t2"); err != nil {
+	if err := w.catalog.Release(w.ctx(), "t2", false); err != nil {
 		t.Fatal(err)
 	}
 	w.check(run)

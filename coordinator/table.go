@@ -39,7 +39,7 @@ func (c *Catalog) table(ref string) (TableInfo, error) {
 			Field: &FieldDetail{Field: "table", Value: clip(ref, 256), Remedy: "register the table first, or check its name"},
 		}
 	}
-	c.stoppedBy(&info)
+	c.fill(&info)
 	return info, nil
 }
 
@@ -59,9 +59,22 @@ func (c *Catalog) row(id twophase.TableID) TableInfo {
 }
 
 func infoOf(t *twophase.Table) TableInfo {
-	return TableInfo{
+	info := TableInfo{
 		ID: t.Table, Name: t.Name, URI: t.URI, MetaDataID: t.MetaDataID, Mode: t.Mode, Version: t.Recorded, Marker: t.Marker,
 		OneTxnPerVersion: t.OneTxnPerVersion, Frozen: frozenDetail(t), Pending: len(t.Pending),
+		Watched: t.Watched(), OffersDecided: t.OffersDecided(), ModeReason: modeReason(t),
+	}
+	if t.Fence != nil {
+		info.Fence = &FenceInfo{Fence: *t.Fence}
+	}
+	return info
+}
+
+// fill adds what this process knows of a table besides the fold.
+func (c *Catalog) fill(info *TableInfo) {
+	c.stoppedBy(info)
+	if info.Fence != nil {
+		info.Fence = c.fenceInfo(&info.Fence.Fence, info.ID)
 	}
 }
 
@@ -82,7 +95,7 @@ func (c *Catalog) Tables(context.Context) ([]TableInfo, error) {
 		}
 	})
 	for i := range out {
-		c.stoppedBy(&out[i])
+		c.fill(&out[i])
 	}
 	slices.SortFunc(out, func(a, b TableInfo) int { return compare(a.Name, b.Name) })
 	return out, nil

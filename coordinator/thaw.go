@@ -14,8 +14,13 @@ func (c *Catalog) SetMode(ctx context.Context, ref string, m twophase.Mode) (Tab
 	if err != nil {
 		return TableInfo{}, err
 	}
-	if m != twophase.ModeOpen && m != twophase.ModeExclusive {
-		return TableInfo{}, fieldError("mode", m.String(), "is not known", "use open or exclusive")
+	switch {
+	case m == twophase.ModeFenced:
+		return TableInfo{}, wrongMode(row, "fences are raised with: tables fence "+row.Name)
+	case m != twophase.ModeOpen && m != twophase.ModeExclusive:
+		return TableInfo{}, fieldError("mode", m.String(), "is not known", "use open or exclusive, or fence the table")
+	case row.Mode == twophase.ModeFenced:
+		return TableInfo{}, wrongMode(row, "lift the fence first, with: tables unfence "+row.Name)
 	}
 	if row.Mode == m {
 		return row, nil

@@ -45,7 +45,7 @@ func (c *Catalog) poll(ctx context.Context) {
 	every(ctx, c.cfg.Limits.PollInterval, func(ctx context.Context) {
 		rows, _ := c.Tables(ctx)
 		_ = parallelIndex(len(rows), 8, func(i int) error {
-			if rows[i].Mode != twophase.ModeOpen || rows[i].Frozen != nil || ctx.Err() != nil {
+			if !rows[i].Watched || rows[i].Frozen != nil || ctx.Err() != nil {
 				return nil
 			}
 			t, err := c.tables.of(rows[i].ID)

@@ -96,6 +96,7 @@ func (c *Catalog) record(ctx context.Context, t *handle, found twophase.AppendRe
 		}
 		rec = stored
 	}
+	was := c.row(t.id).Mode
 	err := c.submitFetching(ctx, twophase.Request{Record: rec, Base: found.Base})
 	var refused *twophase.Refused
 	if errors.As(err, &refused) && refused.Reason == twophase.ReasonStale {
@@ -110,9 +111,7 @@ func (c *Catalog) record(ctx context.Context, t *handle, found twophase.AppendRe
 	if err != nil {
 		return c.storeError(err)
 	}
-	if _, ok := rec.(*twophase.Foreign); ok {
-		return c.openUp(ctx, t)
-	}
+	c.alarm(t, was)
 	if _, ok := rec.(*twophase.Replaced); ok {
 		c.log.Error("the log at the table's place is not the table's any more; the table is frozen", "table", t.uri)
 	}
@@ -133,19 +132,15 @@ func (c *Catalog) spill(ctx context.Context, f *twophase.Foreign) (*twophase.For
 	return &out, nil
 }
 
-// openUp sets an exclusive table that somebody else wrote to open, with an alarm.
-func (c *Catalog) openUp(ctx context.Context, t *handle) error {
-	exclusive := false
-	c.ledger.read(func(s *twophase.State) {
-		if row, ok := s.Table(t.id); ok {
-			exclusive = row.Mode == twophase.ModeExclusive
+// alarm says that a table that others were said not to write has become open (R11).
+func (c *Catalog) alarm(t *handle, was twophase.Mode) {
+	if is := c.row(t.id); was != twophase.ModeOpen && is.Mode == twophase.ModeOpen && is.ModeReason != "" {
+		article := "a "
+		if was == twophase.ModeExclusive {
+			article = "an "
 		}
-	})
-	if !exclusive {
-		return nil
+		c.log.Error("somebody else wrote "+article+was.String()+" table; its mode is open from now on", "table", t.uri, "reason", is.ModeReason)
 	}
-	c.log.Error("somebody else wrote an exclusive table; its mode is open from now on", "table", t.uri)
-	return c.adminRecord(ctx, &twophase.ModeSet{Table: t.id, Mode: twophase.ModeOpen})
 }
 
 // contradiction stops a table whose log and journal disagree, for everybody and

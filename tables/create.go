@@ -26,6 +26,8 @@ type CreateInput struct {
 	Time       twophase.Time
 	// EngineVersion is this build's.
 	EngineVersion string
+	// Fence: the table has the fence from its first version on.
+	Fence bool
 }
 
 const featurePrefix = "delta.feature."
@@ -92,7 +94,13 @@ func (in *CreateInput) protocol(m *MetaData, named []string) (*Protocol, error) 
 		return nil, refuse("properties.delta.columnMapping.mode", mode, "needs ids and physical names in the schema, which only an engine gives out; create the table with the engine and register it")
 	}
 	wanted := map[string]bool{"appendOnly": true, "invariants": true}
+	if in.Fence {
+		wanted[FenceFeature] = true
+	}
 	for _, name := range named {
+		if name == FenceFeature {
+			return nil, refuse("properties."+featurePrefix+name, "", "is set by the catalog; create the table with the mode fenced")
+		}
 		wanted[name] = true
 	}
 	for name := range m.needs(s) {
@@ -177,14 +185,8 @@ func (in *CreateInput) render(p *Protocol, m *MetaData) []byte {
 	out = appendQuoted(out, "txcoord/"+in.EngineVersion)
 	out = append(out, `,"isBlindAppend":true,"txnId":`...)
 	out = appendQuoted(out, in.ID)
-	out = fmt.Appendf(out, "}}\n{\"protocol\":{\"minReaderVersion\":%d,\"minWriterVersion\":%d", p.MinReader, p.MinWriter)
-	if p.ReaderFeatures != nil {
-		out = appendStrings(append(out, `,"readerFeatures":`...), p.ReaderFeatures)
-	}
-	if p.WriterFeatures != nil {
-		out = appendStrings(append(out, `,"writerFeatures":`...), p.WriterFeatures)
-	}
-	out = append(out, "}}\n{\"metaData\":{\"id\":"...)
+	out = appendProtocol(append(out, "}}\n"...), p)
+	out = append(out, "\n{\"metaData\":{\"id\":"...)
 	out = appendQuoted(out, in.ID)
 	for _, f := range []struct{ name, value string }{{"name", in.Name}, {"description", in.Description}} {
 		if f.value != "" {
@@ -198,6 +200,18 @@ func (in *CreateInput) render(p *Protocol, m *MetaData) []byte {
 	out = appendStringMap(append(out, `,"configuration":`...), m.Configuration)
 	out = appendInt(append(out, `,"createdTime":`...), int64(in.Time))
 	return append(out, "}}\n"...)
+}
+
+// appendProtocol writes a protocol action's line, without its end.
+func appendProtocol(out []byte, p *Protocol) []byte {
+	out = fmt.Appendf(out, `{"protocol":{"minReaderVersion":%d,"minWriterVersion":%d`, p.MinReader, p.MinWriter)
+	if p.ReaderFeatures != nil {
+		out = appendStrings(append(out, `,"readerFeatures":`...), p.ReaderFeatures)
+	}
+	if p.WriterFeatures != nil {
+		out = appendStrings(append(out, `,"writerFeatures":`...), p.WriterFeatures)
+	}
+	return append(out, "}}"...)
 }
 
 func appendStrings(out []byte, list []string) []byte {

@@ -91,6 +91,7 @@ var features = [...]Feature{
 	{Name: "catalogManaged", Reader: true, Policy: Refuse, Why: underCatalog},
 	{Name: "catalogOwned-preview", Reader: true, Policy: Refuse, Why: underCatalog},
 	{Name: "checkpointProtection", Policy: Check, Unsafe: true, Why: "the version up to which history is protected may not be changed by a part; our clean-up of the log removes what lies below it at once, or not at all"},
+	{Name: FenceFeature, Policy: Check, Why: "keeps writers out that do not know it: set and taken away by the catalog that fences the table, and by no part of a client. Changes made before and after it stand beside each other"},
 }
 
 // knownUnknowns are names that were seen in the wild and are not released: for them
@@ -110,7 +111,6 @@ var knownUnknowns = map[string]string{
 	"coordinatedCommits-preview":   underCatalog,
 	"multiTableTransaction":        "it is a proposal for transactions of another coordinator",
 	"multiTableTransaction-dev":    "it is a proposal for transactions of another coordinator",
-	"txcoordFence":                 "the table is fenced: it is written by one catalog of txcoord only",
 }
 
 // Features is the allow-list: what is done about each feature that is known.

@@ -25,7 +25,7 @@ func (p *Protocol) inForce() featureSet {
 		}
 	}
 	for i, f := range features {
-		legacy := f.LegacyWriter > 0 && p.MinWriter < 7 && p.MinWriter >= f.LegacyWriter ||
+		legacy := f.LegacyWriter > 0 && p.MinWriter < 7 && p.MinWriter >= f.LegacyWriter && p.MinReader >= f.LegacyReader ||
 			f.LegacyReader > 0 && p.MinReader < 3 && p.MinReader >= f.LegacyReader
 		if legacy {
 			s |= 1 << i

@@ -63,7 +63,7 @@ func protocolConflict(c, w *facts) *twophase.Conflict {
 	if !w.is(flagProtocol) {
 		return nil
 	}
-	lost, gained := c.baseFeatures&^w.nextFeatures, w.nextFeatures&^c.baseFeatures
+	lost, gained := c.baseFeatures&^w.nextFeatures&^fenceBit, w.nextFeatures&^c.baseFeatures
 	switch {
 	case w.is(flagUnsupported):
 		return conflict(twophase.RuleProtocol, "the protocol was changed to one that is not supported here")
@@ -254,8 +254,8 @@ func definitionImpossible(d, f *facts) *twophase.Conflict {
 		switch {
 		case f.is(flagUnsupported):
 			return conflict(twophase.RuleProtocol, "the protocol was changed to one that is not supported here")
-		case d.is(flagProtocol) && f.nextFeatures&^d.nextFeatures != 0:
-			return conflict(twophase.RuleProtocol, "the change would drop feature %s", (f.nextFeatures &^ d.nextFeatures).first())
+		case d.is(flagProtocol) && d.drops(f.nextFeatures) != 0:
+			return conflict(twophase.RuleProtocol, "the change would drop feature %s", d.drops(f.nextFeatures).first())
 		}
 	}
 	if found := d.uncountedBeside(f); found != nil || !f.is(flagMetaData) {
@@ -334,7 +334,7 @@ func (f *facts) restsOn(gone []facts) *twophase.Conflict {
 }
 
 func (f *facts) restsOnOne(g *facts) (found *twophase.Conflict) {
-	if g.is(flagProtocol) && g.nextFeatures&^g.baseFeatures&f.baseFeatures != 0 {
+	if g.is(flagProtocol) && g.nextFeatures&^g.baseFeatures&^fenceBit&f.baseFeatures != 0 {
 		return conflict(twophase.RuleProtocol, "rests on a protocol change that was given up")
 	}
 	if g.is(flagMetaData) && (g.nextLook != g.baseLook && g.nextLook == f.baseLook ||

@@ -59,7 +59,7 @@ func TestConflict(t *testing.T) {
 		"disjoint appends":                  {plain0, appended, []string{addLine("other")}, twophase.RuleNone},
 		"protocol, additive":                {plain0, appended, []string{featureProtocol([]string{"deletionVectors"}, []string{"appendOnly", "invariants", "deletionVectors"})}, twophase.RuleNone},
 		"protocol, unsupported":             {plain0, appended, []string{featureProtocol(nil, []string{"appendOnly", "invariants", "magic"})}, twophase.RuleProtocol},
-		"protocol, unknown feature":         {plain0, appended, []string{featureProtocol(nil, []string{"appendOnly", "invariants", "txcoordFence"})}, twophase.RuleProtocol},
+		"protocol, unknown feature":         {plain0, appended, []string{featureProtocol(nil, []string{"appendOnly", "invariants", "nobodyKnows"})}, twophase.RuleProtocol},
 		"protocol, feature dropped":         {plain0, appended, []string{featureProtocol(nil, []string{"appendOnly"})}, twophase.RuleProtocol},
 		"protocol, constraints switched on": {plain0, appended, []string{`{"protocol":{"minReaderVersion":1,"minWriterVersion":3}}`}, twophase.RuleProtocol},
 		"protocol on both sides":            {plain0, by(nothing, `{"protocol":{"minReaderVersion":1,"minWriterVersion":2}}`), []string{plainProtocol}, twophase.RuleProtocol},

@@ -65,7 +65,12 @@ func CheckRegister(s *State, life time.Duration) (warnings []string, err error) 
 	if err := CheckSettings(p); err != nil {
 		return nil, err
 	}
-	return settingWarnings(p.MetaData.Configuration, life), nil
+	warnings = settingWarnings(p.MetaData.Configuration, life)
+	if p.Fenced() {
+		warnings = append(warnings, "the table's protocol has the feature "+FenceFeature+
+			", from another catalog or an earlier time in this one, so nobody else writes it; fence it here, or unfence it to let others write")
+	}
+	return warnings, nil
 }
 
 func settingWarnings(config map[string]string, life time.Duration) []string {

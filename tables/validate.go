@@ -79,6 +79,12 @@ func (p *Profile) checkProtocol(next *Protocol) error {
 		}
 		return err
 	}
+	if has := next.inForce(); has&fenceBit != p.inForce&fenceBit {
+		return &InputError{
+			Field: "protocol.writerFeatures", Value: FenceFeature, Rule: twophase.RuleProtocol,
+			Reason: "a fence is raised and lifted by the catalog alone", Remedy: "leave the feature as it is; fence or unfence the table with the call for that",
+		}
+	}
 	if lost := p.inForce &^ next.inForce(); lost != 0 {
 		return &InputError{
 			Field: "protocol.writerFeatures", Value: lost.first(), Rule: twophase.RuleProtocol,

@@ -115,7 +115,7 @@ func TestFeatures(t *testing.T) {
 		"legacy 1/6, identity":                   {`{"protocol":{"minReaderVersion":1,"minWriterVersion":6}}`, identity, "", ""},
 		"everything that is released":            {featureProtocol(slices.Clone(readers), slices.Concat(writers, readers)), schemaJSON, "", ""},
 		"catalog-managed":                        {featureProtocol([]string{"catalogManaged"}, []string{"catalogManaged"}), schemaJSON, "", "catalogManaged"},
-		"a writer's, unknown":                    {featureProtocol(nil, []string{"appendOnly", "txcoordFence"}), schemaJSON, "", "txcoordFence"},
+		"a writer's, unknown":                    {featureProtocol(nil, []string{"appendOnly", "nobodyKnows"}), schemaJSON, "", "nobodyKnows"},
 		"a reader's, unknown":                    {featureProtocol([]string{"adaptiveMetadata"}, []string{"adaptiveMetadata"}), schemaJSON, "adaptiveMetadata", "adaptiveMetadata"},
 		"a reader's name that only writers have": {featureProtocol([]string{"appendOnly"}, []string{"appendOnly"}), schemaJSON, "appendOnly", "appendOnly"},
 		"reader version 4":                       {`{"protocol":{"minReaderVersion":4,"minWriterVersion":7,"readerFeatures":[],"writerFeatures":[]}}`, schemaJSON, "minReaderVersion 4", "minReaderVersion 4"},

@@ -281,9 +281,11 @@ func (t *trial) Fits(candidate twophase.Facts) *twophase.Conflict {
 // had to know.
 func (t *trial) sameDefinition(c *facts) *twophase.Conflict {
 	lost, gained := c.baseFeatures&^t.def.features, t.def.features&^c.baseFeatures
-	switch {
-	case c.is(flagProtocol) && (lost|gained) != 0:
+	if c.is(flagProtocol) && (lost|gained) != 0 {
 		return conflict(twophase.RuleProtocol, "the protocol was changed since the part was staged")
+	}
+	lost &^= fenceBit
+	switch {
 	case lost != 0:
 		return conflict(twophase.RuleProtocol, "feature %s was dropped since the part was staged", lost.first())
 	case gained&unsafeFeatures != 0:
@@ -302,8 +304,8 @@ func impossibleAt(d *facts, at *trial) *twophase.Conflict {
 		return conflict(twophase.RuleTableReplaced, "the table's metaData.id is not the one that the part was staged against")
 	case def.unsupported:
 		return conflict(twophase.RuleProtocol, "the table's protocol is not supported here")
-	case d.is(flagProtocol) && def.features&^d.nextFeatures != 0:
-		return conflict(twophase.RuleProtocol, "the change would drop feature %s", (def.features &^ d.nextFeatures).first())
+	case d.is(flagProtocol) && d.drops(def.features) != 0:
+		return conflict(twophase.RuleProtocol, "the change would drop feature %s", d.drops(def.features).first())
 	case d.keys != 0 && def.keys != d.keys && !d.is(flagMetaData):
 		return conflict(twophase.RuleSchema, "the table is partitioned by other columns")
 	case def.counts && d.adds.len() > 0 && !d.is(flagCounted):

@@ -95,6 +95,7 @@ func tableToPB(t *Table) *recordpb.Table {
 		m.Frozen = &recordpb.Frozen{Round: roundIDToPB(f.Round), Table: string(f.Origin), Cause: uint32(f.Cause), Txn: txnToPB(f.Txn), Detail: f.Detail}
 		m.Resolved = f.Resolved
 	}
+	m.Fence, m.Opened = fenceToPB(t.Fence), openedToPB(t.Opened)
 	return m
 }
 
@@ -237,6 +238,7 @@ func (s *State) loadTables(in []*recordpb.Table) error {
 				Txn: txnFromPB(f.GetTxn()), Detail: f.GetDetail(), Resolved: m.GetResolved(),
 			}
 		}
+		t.Fence, t.Opened = fenceFromPB(m.GetFence()), openedFromPB(m.GetOpened())
 		s.tables[t.Table] = t
 		if !t.Released {
 			s.byName[t.Name], s.byURI[t.URI] = t.Table, t.Table

@@ -149,6 +149,10 @@ func recordToPB(r Record) *recordpb.Record {
 		return &recordpb.Record{Record: &recordpb.Record_Checkpoint{Checkpoint: checkpointedToPB(r)}}
 	case *Tagged:
 		return &recordpb.Record{Record: &recordpb.Record_Tag{Tag: &recordpb.Tagged{Name: r.Name, Snapshot: uint64(r.Snapshot)}}}
+	case *FenceCounted:
+		return &recordpb.Record{Record: &recordpb.Record_Fence{Fence: &recordpb.FenceCounted{
+			Table: string(r.Table), Version: int64(r.Version), Operator: r.Operator,
+		}}}
 	case *BuildEnabled:
 		return &recordpb.Record{Record: &recordpb.Record_Build{Build: &recordpb.BuildEnabled{Codec: r.Codec}}}
 	}
@@ -202,6 +206,8 @@ func recordFromPB(m *recordpb.Record) (Record, error) {
 		return &c, nil
 	case *recordpb.Record_Tag:
 		return &Tagged{Name: r.Tag.GetName(), Snapshot: SnapshotVersion(r.Tag.GetSnapshot())}, nil
+	case *recordpb.Record_Fence:
+		return &FenceCounted{Table: TableID(r.Fence.GetTable()), Version: Version(r.Fence.GetVersion()), Operator: r.Fence.GetOperator()}, nil
 	case *recordpb.Record_Build:
 		return &BuildEnabled{Codec: r.Build.GetCodec()}, nil
 	}

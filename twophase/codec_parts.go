@@ -83,6 +83,7 @@ func partToPB(p Part) *recordpb.Part {
 		Facts: p.Facts, FactsRef: refToPB(p.FactsRef),
 		Shape:  &recordpb.Shape{Appends: p.Shape.Appends, DataChange: p.Shape.DataChange, Bytes: p.Shape.Bytes, Apps: mapTo(p.Shape.Apps, appToPB)},
 		Create: creationToPB(p.Create),
+		Fence:  uint32(p.Fence),
 	}
 }
 
@@ -107,6 +108,7 @@ func partFromPB(m *recordpb.Part) Part {
 		Facts: m.GetFacts(), FactsRef: refFromPB(m.GetFactsRef()),
 		Shape:  Shape{Appends: sh.GetAppends(), DataChange: sh.GetDataChange(), Bytes: sh.GetBytes(), Apps: mapTo(sh.GetApps(), appFromPB)},
 		Create: creationFromPB(m.GetCreate()),
+		Fence:  Fencing(m.GetFence()),
 	}
 }
 
@@ -236,4 +238,37 @@ func capsToPB(c *Caps) *recordpb.SettingChanged {
 
 func capsFromPB(m *recordpb.SettingChanged) Caps {
 	return Caps{MaxVersionBytes: m.GetMaxVersionBytes(), MaxVersionTxns: m.GetMaxVersionTxns(), Coalesce: m.GetCoalesce(), Renderer: m.GetRenderer()}
+}
+
+func fenceToPB(f *Fence) *recordpb.Fence {
+	if f == nil {
+		return nil
+	}
+	return &recordpb.Fence{
+		Version: int64(f.Version), SinceMs: int64(f.Since), Counts: f.Counts, CountedMs: int64(f.Counted), Operator: f.Operator,
+	}
+}
+
+func fenceFromPB(m *recordpb.Fence) *Fence {
+	if m == nil {
+		return nil
+	}
+	return &Fence{
+		Version: Version(m.GetVersion()), Since: Time(m.GetSinceMs()), Counts: m.GetCounts(),
+		Counted: Time(m.GetCountedMs()), Operator: m.GetOperator(),
+	}
+}
+
+func openedToPB(o *Opened) *recordpb.Opened {
+	if o == nil {
+		return nil
+	}
+	return &recordpb.Opened{From: uint32(o.From), Version: int64(o.Version), Engine: o.Engine, AtMs: int64(o.At)}
+}
+
+func openedFromPB(m *recordpb.Opened) *Opened {
+	if m == nil {
+		return nil
+	}
+	return &Opened{From: Mode(m.GetFrom()), Version: Version(m.GetVersion()), Engine: m.GetEngine(), At: Time(m.GetAtMs())}
 }

@@ -23,7 +23,9 @@ func (d *decision) finding(r *Request) Answer {
 	case *Released:
 		return d.release(rec)
 	case *ModeSet:
-		return d.onTable(rec, rec.Table, nil)
+		return d.onTable(rec, rec.Table, func(t *Table) bool { return t.setsMode(rec) })
+	case *FenceCounted:
+		return d.onTable(rec, rec.Table, func(t *Table) bool { return t.mayCount(rec) })
 	case *Thawed:
 		return d.onTable(rec, rec.Table, func(t *Table) bool { return t.Frozen != nil && t.Frozen.Origin == t.Table })
 	case *Frozen:

@@ -133,18 +133,23 @@ func (f *fold) deliver(t *Table, found []FoundVersion) {
 		}
 	}
 	last := found[len(found)-1]
+	fence := NoVersion
 	t.Pending = slices.DeleteFunc(t.Pending, func(c *Change) bool {
 		p, ok := places[c.Txn]
 		if !ok {
 			return false
 		}
 		f.mark(t, c, PartOutcome{Change: c.Number, Status: StatusDelivered, Version: p.version, Place: p.place})
+		if c.Part.Fence == FenceRaised {
+			fence = p.version
+		}
 		if c.Txn == last.Txns[len(last.Txns)-1] {
 			t.Marker = c.Number
 		}
 		return true
 	})
 	t.Recorded, t.Identity = last.Version, last.Identity
+	f.fencePublished(t, fence)
 }
 
 // mark notes what became of a change. After giving changes up the table is swept.
@@ -186,6 +191,7 @@ func (f *fold) foreign(r *Foreign) {
 		t.MetaDataID = r.MetaDataID // CREATE OR REPLACE inside one log (R13)
 	}
 	f.remember(t, &Past{Version: r.Version, Facts: r.Facts, FactsRef: r.FactsRef})
+	f.openUp(t, r.Engine)
 	f.moved(t, "foreign")
 }
 
@@ -301,6 +307,9 @@ func (f *fold) ranged(r *Range) {
 	f.judge(t, r.Verdicts)
 	t.Recorded, t.Identity, t.Marker, t.MetaDataID = r.To, r.Identity, r.Marker, r.MetaDataID
 	t.PastFloor = r.To // no facts exist for the span
+	if t.Mode == ModeFenced {
+		f.openUp(t, "") // nor does anybody know who wrote in it
+	}
 	f.moved(t, "range")
 }
 

@@ -79,9 +79,11 @@ func (f *fold) apply(r Record) {
 	case *Released:
 		f.released(r)
 	case *ModeSet:
-		if t := f.live(r.Table); t != nil {
-			t.Mode = r.Mode
+		if t := f.live(r.Table); t != nil && t.setsMode(r) {
+			t.Mode, t.Opened = r.Mode, nil
 		}
+	case *FenceCounted:
+		f.fenceCounted(r)
 	case *Frozen:
 		f.frozen(r)
 	case *Thawed:
@@ -126,6 +128,7 @@ func (f *fold) committed(c *Committed) {
 		past := &Past{Version: NoVersion, Change: t.Next, Txn: c.Txn, Facts: p.Facts, FactsRef: p.FactsRef}
 		t.Pending = append(t.Pending, &Change{Number: t.Next, Txn: c.Txn, Part: p, place: i, past: past})
 		f.remember(t, past)
+		f.fenceDecided(t, p.Fence)
 		t.Next++
 	}
 	for _, id := range c.Releases {
@@ -165,6 +168,7 @@ func (f *fold) enroll(r *Registered, created bool) {
 		Recorded: r.Version, Identity: r.Identity, Marker: r.Marker,
 		Next: next, Shown: r.Version, PastFloor: r.Version,
 	}
+	f.fenceFromStart(f.tables[r.Table], created)
 	f.byName[r.Name], f.byURI[r.URI] = r.Table, r.Table
 }
 

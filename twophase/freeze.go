@@ -55,6 +55,10 @@ func (f *fold) chill(r *Round) {
 // giveUp notes that a version in the log made a change impossible (R13), and
 // freezes its round, or its transaction's tables while it is in none (R12).
 func (f *fold) giveUp(t *Table, c *Change, why Conflict) {
+	if c.Part.Fence != FenceKept { // nothing of anybody's is torn: the catalog tries again
+		f.mark(t, c, PartOutcome{Change: c.Number, Status: StatusNotApplied, Version: NoVersion, Conflict: why})
+		return
+	}
 	f.mark(t, c, PartOutcome{Change: c.Number, Status: StatusDiverged, Version: NoVersion, Conflict: why})
 	t.Diverged = append(t.Diverged, c)
 	f.freezeFor(t, c, why)

@@ -27,6 +27,8 @@ type Part struct {
 	// Create brings the table into the catalog: the part is its first change, and
 	// version 0. Nil for a table that is there.
 	Create *Creation
+	// Fence says what the part's protocol action does to the table's fence (R11).
+	Fence Fencing
 }
 
 // Creation is a table that begins with a transaction. From the decision on its name
@@ -38,6 +40,20 @@ type Creation struct {
 	Mode             Mode
 	OneTxnPerVersion bool
 }
+
+// Fencing is what a part does to a table's fence. Only the catalog's own
+// transactions do anything to it.
+type Fencing uint8
+
+// What a part does to a fence. Numbers stand in journals.
+const (
+	FenceKept Fencing = iota
+	// FenceRaised: the table is fenced once the version with the change is recorded.
+	FenceRaised
+	// FenceLifted: the table is open from the decision on; the change is published
+	// after everything that was decided before.
+	FenceLifted
+)
 
 // Shape says whether a part may share a version with its neighbours (R19).
 type Shape struct {
@@ -194,10 +210,21 @@ type Created struct{ Registered }
 // Released takes a table out of the catalog. Refused while changes are pending.
 type Released struct{ Table TableID }
 
-// ModeSet changes a table's mode.
+// ModeSet changes a table's mode. It neither raises a fence nor lifts one.
 type ModeSet struct {
 	Table TableID
 	Mode  Mode
+}
+
+// FenceCounted says that a table's fence counts from here on (R11): the grace time
+// has passed, or an operator vouches that no writer is at work that read the
+// protocol below Version; and the log, looked at after that, held nothing of theirs
+// that is not recorded. Ignored unless the table still has that very fence.
+type FenceCounted struct {
+	Table   TableID
+	Version Version
+	// Operator: a word was given, no time counted.
+	Operator bool
 }
 
 // Cause says why tables are frozen (R12).
@@ -279,6 +306,7 @@ func (*SettingChanged) kind() string { return "setting" }
 func (*Checkpointed) kind() string   { return "checkpoint" }
 func (*Tagged) kind() string         { return "tag" }
 func (*BuildEnabled) kind() string   { return "build" }
+func (*FenceCounted) kind() string   { return "fence" }
 
 // Header stands in front of every entry (R1, R7).
 type Header struct {

@@ -138,6 +138,10 @@ type Table struct {
 	Frozen    *Freeze
 	// Diverged changes wait for an operator (R13).
 	Diverged []*Change
+	// Fence is set while the mode is ModeFenced.
+	Fence *Fence
+	// Opened says why the mode became open by itself; nil if it did not.
+	Opened *Opened
 }
 
 // Round is a set of decided transactions that is published together (R2).

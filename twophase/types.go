@@ -122,12 +122,15 @@ type Digest = Hash
 // Mode says who else may write a table (DESIGN.md section 6).
 type Mode uint8
 
-// The modes of a table. Fences and log-store rows come with "Delta in depth".
+// The modes of a table. Numbers stand in journals.
 const (
 	// ModeOpen: others may write; the next version is looked at before a decision.
 	ModeOpen Mode = iota + 1
 	// ModeExclusive: the operator vouches that nobody else writes; no look-up.
 	ModeExclusive
+	// ModeFenced: a writer feature in the table's protocol keeps out whoever does not
+	// know it (R11). A table comes to it, and leaves it, by fence changes alone.
+	ModeFenced
 )
 
 func (m Mode) String() string {
@@ -136,6 +139,8 @@ func (m Mode) String() string {
 		return "open"
 	case ModeExclusive:
 		return "exclusive"
+	case ModeFenced:
+		return "fenced"
 	}
 	return fmt.Sprintf("mode(%d)", uint8(m))
 }

@@ -41,6 +41,7 @@ var limits = []limit{
 	{"put_deadline", "of one commit file's put", "30s", func(c *Config) any { return &c.coordinator.PutDeadline }},
 	{"freeze_after", "that a table may hold a round up before it is frozen", "30s", func(c *Config) any { return &c.coordinator.FreezeAfter }},
 	{"poll_interval", "between looks at tables that others may write", "5s", func(c *Config) any { return &c.coordinator.PollInterval }},
+	{"fence_grace", "from a fence's publication to when it counts; longer than any other writer works on one commit", "1h", func(c *Config) any { return &c.coordinator.FenceGrace }},
 	{"owner_interval", "between looks at a table's owner object", "10s", func(c *Config) any { return &c.coordinator.OwnerInterval }},
 	{"outcome_retention", "that outcomes, and so the uniqueness of keys, are kept", "168h", func(c *Config) any { return &c.coordinator.OutcomeRetention }},
 	{"outcome_count", "outcomes that are kept at most", "200000", func(c *Config) any { return &c.coordinator.OutcomeCount }},

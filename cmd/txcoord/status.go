@@ -46,4 +46,11 @@ func statusGrid(g *grid, a *txcoordv1.GetStatusResponse) {
 			g.row(f.GetTable(), word(f.GetFreeze().GetCause()), orDash(f.GetFreeze().GetTransactionId()), f.GetFreeze().GetReason())
 		}
 	}
+	if len(a.GetOpened()) > 0 {
+		g.gap()
+		g.row("OPEN NOW", "REASON")
+		for _, o := range a.GetOpened() {
+			g.row(o.GetTable(), o.GetReason())
+		}
+	}
 }

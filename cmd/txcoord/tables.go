@@ -21,12 +21,14 @@ type tablesCommands struct {
 	Describe tablesDescribe `cmd:"" help:"Everything that the catalog and the log know of a table."`
 	Release  tablesRelease  `cmd:"" help:"Take a table out of the catalog. The table itself stays."`
 	Mode     tablesMode     `cmd:"" help:"Change who else may write a table."`
+	Fence    tablesFence    `cmd:"" help:"Keep other writers out of a table; all readers go on."`
+	Unfence  tablesUnfence  `cmd:"" help:"Let other writers into a table again."`
 	Thaw     tablesThaw     `cmd:"" help:"Let a frozen table be written again, and give up what cannot be delivered there."`
 }
 
 // kept are the flags of how a table is kept.
 type kept struct {
-	Mode      string `help:"Who else may write it: open (anybody) or exclusive (nobody; saves a look-up for each decision)." enum:"open,exclusive" default:"open"`
+	Mode      string `help:"Who else may write it: open (anybody), exclusive (nobody; saves a look-up for each decision) or fenced (nobody can; see tables fence)." enum:"open,exclusive,fenced" default:"open"`
 	OneTxnPer bool   `name:"one-txn-per-version" help:"No two transactions share a version of the table."`
 }
 
@@ -113,6 +115,7 @@ func tablePairs(g *grid, t *txcoordv1.Table) {
 	g.pair("id", t.GetId())
 	g.pair("location", t.GetUri())
 	g.pair("mode", word(t.GetMode()))
+	fencePairs(g, t)
 	g.pair("version", t.GetVersion())
 	g.pair("pending", t.GetPendingChanges())
 	if t.GetOneTxnPerVersion() {
@@ -173,6 +176,12 @@ func tableState(t *txcoordv1.Table) string {
 	}
 	if t.GetStopped() != "" {
 		all = append(all, "stopped")
+	}
+	if f := t.GetFence(); f != nil && !f.GetCounts() {
+		all = append(all, "grace")
+	}
+	if t.GetModeReason() != "" {
+		all = append(all, "mode")
 	}
 	if all == nil {
 		return "ok"
@@ -242,11 +251,14 @@ func sortedKeys[V any](m map[string]V) []string {
 	return all
 }
 
-type tablesRelease struct{ tableArg }
+type tablesRelease struct {
+	tableArg
+	KeepFence bool `help:"Also a fenced table, with its fence: nobody writes it until somebody takes that out."`
+}
 
 func (c *tablesRelease) Run(ctx context.Context, s *session) error {
 	return s.call(ctx, "releasing "+c.Table, func(ctx context.Context, api *client.Client) error {
-		a, err := api.Tables.ReleaseTable(ctx, &txcoordv1.ReleaseTableRequest{Table: c.Table})
+		a, err := api.Tables.ReleaseTable(ctx, &txcoordv1.ReleaseTableRequest{Table: c.Table, KeepFence: c.KeepFence})
 		if err != nil {
 			return err
 		}
@@ -256,7 +268,7 @@ func (c *tablesRelease) Run(ctx context.Context, s *session) error {
 
 type tablesMode struct {
 	tableArg
-	Mode string `arg:"" enum:"open,exclusive" help:"open (anybody may write) or exclusive (nobody else does)."`
+	Mode string `arg:"" enum:"open,exclusive" help:"open (anybody may write) or exclusive (nobody else does). For fences see tables fence."`
 }
 
 func (c *tablesMode) Run(ctx context.Context, s *session) error {

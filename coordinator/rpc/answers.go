@@ -173,7 +173,17 @@ func tableToProto(t coordinator.TableInfo) *pb.Table {
 		Id: whole(string(t.ID)), Name: whole(t.Name), Uri: whole(t.URI), MetadataId: whole(t.MetaDataID),
 		Mode: modeToProto(t.Mode), Version: int64(t.Version), Marker: int64(t.Marker),
 		OneTxnPerVersion: t.OneTxnPerVersion, Freeze: freezeToProto(t.Frozen), PendingChanges: uint32(t.Pending),
-		Stopped: text(t.Stopped, maxText),
+		Stopped: text(t.Stopped, maxText), Fence: fenceToProto(t.Fence), ModeReason: text(t.ModeReason, maxText),
+	}
+}
+
+func fenceToProto(f *coordinator.FenceInfo) *pb.Fence {
+	if f == nil {
+		return nil
+	}
+	return &pb.Fence{
+		Version: int64(f.Version), Since: timestamp(f.Since.Std()), Counts: f.Counts,
+		DecidedFrom: timestamp(f.DecidedFrom.Std()), ByOperator: f.Operator,
 	}
 }
 
@@ -307,6 +317,9 @@ func statusToProto(s coordinator.Status, version string) *pb.GetStatusResponse {
 		}),
 		Frozen: each(s.Frozen, func(f coordinator.FrozenDetail) *pb.FrozenTable {
 			return &pb.FrozenTable{TableId: whole(string(f.TableID)), Table: whole(f.Table), Freeze: freezeToProto(&f)}
+		}),
+		Opened: each(s.Opened, func(o coordinator.OpenedTable) *pb.OpenedTable {
+			return &pb.OpenedTable{TableId: whole(string(o.ID)), Table: whole(o.Name), Reason: text(o.Reason, maxText)}
 		}),
 	}
 }

@@ -51,9 +51,16 @@ type Tables interface {
 	// Tables lists them all, by name.
 	Tables(ctx context.Context) ([]coordinator.TableInfo, error)
 	Describe(ctx context.Context, table string) (coordinator.TableDescription, error)
-	Release(ctx context.Context, table string) error
+	Release(ctx context.Context, table string, keepFence bool) error
 	SetMode(ctx context.Context, table string, m twophase.Mode) (coordinator.TableInfo, error)
+	Fences
 	Thaw(ctx context.Context, table string, preview bool, reason string) (coordinator.Thaw, error)
+}
+
+// Fences keep out writers that do not know the catalog.
+type Fences interface {
+	Fence(ctx context.Context, q coordinator.FenceRequest) (coordinator.TableInfo, error)
+	Unfence(ctx context.Context, table string) (coordinator.TableInfo, error)
 }
 
 // Snapshots says which versions of the tables belong together.

@@ -312,8 +312,10 @@ func modeFromProto(m pb.TableMode) (twophase.Mode, error) {
 		return twophase.ModeOpen, nil
 	case pb.TableMode_TABLE_MODE_EXCLUSIVE:
 		return twophase.ModeExclusive, nil
+	case pb.TableMode_TABLE_MODE_FENCED:
+		return twophase.ModeFenced, nil
 	default:
-		return 0, refuse("mode", m, "give TABLE_MODE_OPEN or TABLE_MODE_EXCLUSIVE")
+		return 0, refuse("mode", m, "give TABLE_MODE_OPEN, TABLE_MODE_EXCLUSIVE or TABLE_MODE_FENCED")
 	}
 }
 

@@ -33,7 +33,9 @@ type fake struct {
 	create     func(coordinator.CreateRequest) (coordinator.TableInfo, []string, error)
 	tables     func() ([]coordinator.TableInfo, error)
 	describe   func(string) (coordinator.TableDescription, error)
-	release    func(string) error
+	release    func(string, bool) error
+	fence      func(coordinator.FenceRequest) (coordinator.TableInfo, error)
+	unfence    func(string) (coordinator.TableInfo, error)
 	setMode    func(string, twophase.Mode) (coordinator.TableInfo, error)
 	thaw       func(string, bool, string) (coordinator.Thaw, error)
 	snapshot   func(coordinator.SnapshotRef, []string) (coordinator.Snapshot, error)
@@ -93,7 +95,15 @@ func (f *fake) Describe(_ context.Context, t string) (coordinator.TableDescripti
 	return f.describe(t)
 }
 
-func (f *fake) Release(_ context.Context, t string) error { return f.release(t) }
+func (f *fake) Release(_ context.Context, t string, keepFence bool) error { return f.release(t, keepFence) }
+
+func (f *fake) Fence(_ context.Context, q coordinator.FenceRequest) (coordinator.TableInfo, error) {
+	return f.fence(q)
+}
+
+func (f *fake) Unfence(_ context.Context, t string) (coordinator.TableInfo, error) {
+	return f.unfence(t)
+}
 
 func (f *fake) SetMode(_ context.Context, t string, m twophase.Mode) (coordinator.TableInfo, error) {
 	return f.setMode(t, m)

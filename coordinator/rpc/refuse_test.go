@@ -110,6 +110,8 @@ func TestRequestsThatAreRefused(t *testing.T) {
 		"list tables: page token":        {&pb.ListTablesRequest{PageToken: "%"}, "page_token"},
 		"describe: no table":             {&pb.DescribeTableRequest{}, "table"},
 		"release: no table":              {&pb.ReleaseTableRequest{}, "table"},
+		"fence: no table":                {&pb.FenceTableRequest{}, "table"},
+		"unfence: no table":              {&pb.UnfenceTableRequest{}, "table"},
 		"mode: no table":                 {&pb.SetTableModeRequest{Mode: 1}, "table"},
 		"mode: none":                     {&pb.SetTableModeRequest{Table: "orders"}, "mode"},
 		"thaw: no table":                 {&pb.ThawTableRequest{}, "table"},
@@ -175,6 +177,10 @@ func invoke(ctx context.Context, c clients, request proto.Message) (err error) {
 		_, err = c.ReleaseTable(ctx, q)
 	case *pb.SetTableModeRequest:
 		_, err = c.SetTableMode(ctx, q)
+	case *pb.FenceTableRequest:
+		_, err = c.FenceTable(ctx, q)
+	case *pb.UnfenceTableRequest:
+		_, err = c.UnfenceTable(ctx, q)
 	case *pb.ThawTableRequest:
 		_, err = c.ThawTable(ctx, q)
 	case *pb.GetSnapshotRequest:

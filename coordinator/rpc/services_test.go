@@ -159,7 +159,7 @@ func requests() []proto.Message {
 		&pb.GetOutcomeRequest{Transaction: &pb.GetOutcomeRequest_Token{Token: "t"}}, &pb.ListTransactionsRequest{},
 		&pb.RegisterTableRequest{Name: "n", Uri: "/x"}, &pb.CreateTableRequest{Name: "n", Uri: "/x", SchemaJson: "{}"},
 		&pb.ListTablesRequest{}, &pb.DescribeTableRequest{Table: "a"}, &pb.ReleaseTableRequest{Table: "a"},
-		&pb.SetTableModeRequest{Table: "a", Mode: 1}, &pb.ThawTableRequest{Table: "a"}, &pb.GetSnapshotRequest{},
+		&pb.SetTableModeRequest{Table: "a", Mode: 1}, &pb.FenceTableRequest{Table: "a"}, &pb.UnfenceTableRequest{Table: "a"}, &pb.ThawTableRequest{Table: "a"}, &pb.GetSnapshotRequest{},
 		&pb.ListSnapshotsRequest{}, &pb.DiffSnapshotsRequest{}, &pb.TagSnapshotRequest{Tag: "x"},
 	}
 }
@@ -307,7 +307,8 @@ func TestNumbersOfTheListsAgree(t *testing.T) {
 			t.Errorf("cause %s is %d, on the wire %s", c, c, name)
 		}
 	}
-	if pb.TableMode(twophase.ModeOpen) != pb.TableMode_TABLE_MODE_OPEN || pb.TableMode(twophase.ModeExclusive) != pb.TableMode_TABLE_MODE_EXCLUSIVE {
+	if pb.TableMode(twophase.ModeOpen) != pb.TableMode_TABLE_MODE_OPEN || pb.TableMode(twophase.ModeExclusive) != pb.TableMode_TABLE_MODE_EXCLUSIVE ||
+		pb.TableMode(twophase.ModeFenced) != pb.TableMode_TABLE_MODE_FENCED {
 		t.Error("modes differ")
 	}
 	if len(pb.Rule_name) != 18 || len(pb.FreezeCause_name) != 6 || len(pb.TableMode_name) != 3 {

@@ -100,7 +100,7 @@ func (s tableService) ReleaseTable(
 		if err := required("table", q.GetTable()); err != nil {
 			return nil, err
 		}
-		return &pb.ReleaseTableResponse{}, c.Release(ctx, q.GetTable())
+		return &pb.ReleaseTableResponse{}, c.Release(ctx, q.GetTable(), q.GetKeepFence())
 	})
 }
 
@@ -117,6 +117,26 @@ func (s tableService) SetTableMode(
 		}
 		t, err := c.SetMode(ctx, q.GetTable(), m)
 		return &pb.SetTableModeResponse{Table: tableToProto(t)}, err
+	})
+}
+
+func (s tableService) FenceTable(ctx context.Context, q *pb.FenceTableRequest) (*pb.FenceTableResponse, error) {
+	return unary(ctx, s.service, q, func(c Catalog) (*pb.FenceTableResponse, error) {
+		if err := required("table", q.GetTable()); err != nil {
+			return nil, err
+		}
+		t, err := c.Fence(ctx, coordinator.FenceRequest{Table: q.GetTable(), NoOlderWriters: q.GetNoOlderWriters()})
+		return &pb.FenceTableResponse{Table: tableToProto(t)}, err
+	})
+}
+
+func (s tableService) UnfenceTable(ctx context.Context, q *pb.UnfenceTableRequest) (*pb.UnfenceTableResponse, error) {
+	return unary(ctx, s.service, q, func(c Catalog) (*pb.UnfenceTableResponse, error) {
+		if err := required("table", q.GetTable()); err != nil {
+			return nil, err
+		}
+		t, err := c.Unfence(ctx, q.GetTable())
+		return &pb.UnfenceTableResponse{Table: tableToProto(t)}, err
 	})
 }
 

@@ -202,6 +202,7 @@ type Record struct {
 	//	*Record_Checkpoint
 	//	*Record_Tag
 	//	*Record_Build
+	//	*Record_Fence
 	Record        isRecord_Record `protobuf_oneof:"record"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -406,6 +407,15 @@ func (x *Record) GetBuild() *BuildEnabled {
 	return nil
 }
 
+func (x *Record) GetFence() *FenceCounted {
+	if x != nil {
+		if x, ok := x.Record.(*Record_Fence); ok {
+			return x.Fence
+		}
+	}
+	return nil
+}
+
 type isRecord_Record interface {
 	isRecord_Record()
 }
@@ -482,6 +492,10 @@ type Record_Build struct {
 	Build *BuildEnabled `protobuf:"bytes,18,opt,name=build,proto3,oneof"`
 }
 
+type Record_Fence struct {
+	Fence *FenceCounted `protobuf:"bytes,19,opt,name=fence,proto3,oneof"`
+}
+
 func (*Record_Commit) isRecord_Record() {}
 
 func (*Record_Abort) isRecord_Record() {}
@@ -517,6 +531,8 @@ func (*Record_Checkpoint) isRecord_Record() {}
 func (*Record_Tag) isRecord_Record() {}
 
 func (*Record_Build) isRecord_Record() {}
+
+func (*Record_Fence) isRecord_Record() {}
 
 type ObjectRef struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -760,6 +776,7 @@ type Part struct {
 	FactsRef      *ObjectRef             `protobuf:"bytes,6,opt,name=facts_ref,json=factsRef,proto3" json:"facts_ref,omitempty"`
 	Shape         *Shape                 `protobuf:"bytes,7,opt,name=shape,proto3" json:"shape,omitempty"`
 	Create        *Creation              `protobuf:"bytes,8,opt,name=create,proto3" json:"create,omitempty"`
+	Fence         uint32                 `protobuf:"varint,9,opt,name=fence,proto3" json:"fence,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -848,6 +865,13 @@ func (x *Part) GetCreate() *Creation {
 		return x.Create
 	}
 	return nil
+}
+
+func (x *Part) GetFence() uint32 {
+	if x != nil {
+		return x.Fence
+	}
+	return 0
 }
 
 type Creation struct {
@@ -2070,6 +2094,66 @@ func (x *ModeSet) GetMode() uint32 {
 	return 0
 }
 
+type FenceCounted struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Table         string                 `protobuf:"bytes,1,opt,name=table,proto3" json:"table,omitempty"`
+	Version       int64                  `protobuf:"varint,2,opt,name=version,proto3" json:"version,omitempty"`
+	Operator      bool                   `protobuf:"varint,3,opt,name=operator,proto3" json:"operator,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FenceCounted) Reset() {
+	*x = FenceCounted{}
+	mi := &file_twophase_recordpb_record_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FenceCounted) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FenceCounted) ProtoMessage() {}
+
+func (x *FenceCounted) ProtoReflect() protoreflect.Message {
+	mi := &file_twophase_recordpb_record_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FenceCounted.ProtoReflect.Descriptor instead.
+func (*FenceCounted) Descriptor() ([]byte, []int) {
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *FenceCounted) GetTable() string {
+	if x != nil {
+		return x.Table
+	}
+	return ""
+}
+
+func (x *FenceCounted) GetVersion() int64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *FenceCounted) GetOperator() bool {
+	if x != nil {
+		return x.Operator
+	}
+	return false
+}
+
 type Frozen struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Round         *RoundID               `protobuf:"bytes,1,opt,name=round,proto3" json:"round,omitempty"`
@@ -2083,7 +2167,7 @@ type Frozen struct {
 
 func (x *Frozen) Reset() {
 	*x = Frozen{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[25]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2095,7 +2179,7 @@ func (x *Frozen) String() string {
 func (*Frozen) ProtoMessage() {}
 
 func (x *Frozen) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[25]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2108,7 +2192,7 @@ func (x *Frozen) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Frozen.ProtoReflect.Descriptor instead.
 func (*Frozen) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{25}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Frozen) GetRound() *RoundID {
@@ -2156,7 +2240,7 @@ type Thawed struct {
 
 func (x *Thawed) Reset() {
 	*x = Thawed{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[26]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2168,7 +2252,7 @@ func (x *Thawed) String() string {
 func (*Thawed) ProtoMessage() {}
 
 func (x *Thawed) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[26]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2181,7 +2265,7 @@ func (x *Thawed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Thawed.ProtoReflect.Descriptor instead.
 func (*Thawed) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{26}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Thawed) GetTable() string {
@@ -2207,7 +2291,7 @@ type FloorRaised struct {
 
 func (x *FloorRaised) Reset() {
 	*x = FloorRaised{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[27]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2219,7 +2303,7 @@ func (x *FloorRaised) String() string {
 func (*FloorRaised) ProtoMessage() {}
 
 func (x *FloorRaised) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[27]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2232,7 +2316,7 @@ func (x *FloorRaised) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FloorRaised.ProtoReflect.Descriptor instead.
 func (*FloorRaised) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{27}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *FloorRaised) GetFloor() uint64 {
@@ -2254,7 +2338,7 @@ type SettingChanged struct {
 
 func (x *SettingChanged) Reset() {
 	*x = SettingChanged{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[28]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2266,7 +2350,7 @@ func (x *SettingChanged) String() string {
 func (*SettingChanged) ProtoMessage() {}
 
 func (x *SettingChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[28]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2279,7 +2363,7 @@ func (x *SettingChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SettingChanged.ProtoReflect.Descriptor instead.
 func (*SettingChanged) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{28}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *SettingChanged) GetMaxVersionBytes() uint64 {
@@ -2320,7 +2404,7 @@ type Checkpointed struct {
 
 func (x *Checkpointed) Reset() {
 	*x = Checkpointed{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[29]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2332,7 +2416,7 @@ func (x *Checkpointed) String() string {
 func (*Checkpointed) ProtoMessage() {}
 
 func (x *Checkpointed) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[29]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2345,7 +2429,7 @@ func (x *Checkpointed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Checkpointed.ProtoReflect.Descriptor instead.
 func (*Checkpointed) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{29}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Checkpointed) GetPosition() uint64 {
@@ -2372,7 +2456,7 @@ type Tagged struct {
 
 func (x *Tagged) Reset() {
 	*x = Tagged{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[30]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2384,7 +2468,7 @@ func (x *Tagged) String() string {
 func (*Tagged) ProtoMessage() {}
 
 func (x *Tagged) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[30]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2397,7 +2481,7 @@ func (x *Tagged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Tagged.ProtoReflect.Descriptor instead.
 func (*Tagged) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{30}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Tagged) GetName() string {
@@ -2423,7 +2507,7 @@ type BuildEnabled struct {
 
 func (x *BuildEnabled) Reset() {
 	*x = BuildEnabled{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[31]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2435,7 +2519,7 @@ func (x *BuildEnabled) String() string {
 func (*BuildEnabled) ProtoMessage() {}
 
 func (x *BuildEnabled) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[31]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2448,7 +2532,7 @@ func (x *BuildEnabled) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BuildEnabled.ProtoReflect.Descriptor instead.
 func (*BuildEnabled) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{31}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *BuildEnabled) GetCodec() uint32 {
@@ -2472,7 +2556,7 @@ type CheckpointIndex struct {
 
 func (x *CheckpointIndex) Reset() {
 	*x = CheckpointIndex{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[32]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2484,7 +2568,7 @@ func (x *CheckpointIndex) String() string {
 func (*CheckpointIndex) ProtoMessage() {}
 
 func (x *CheckpointIndex) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[32]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2497,7 +2581,7 @@ func (x *CheckpointIndex) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckpointIndex.ProtoReflect.Descriptor instead.
 func (*CheckpointIndex) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{32}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *CheckpointIndex) GetCodec() uint32 {
@@ -2546,7 +2630,7 @@ type CheckpointHead struct {
 
 func (x *CheckpointHead) Reset() {
 	*x = CheckpointHead{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[33]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2558,7 +2642,7 @@ func (x *CheckpointHead) String() string {
 func (*CheckpointHead) ProtoMessage() {}
 
 func (x *CheckpointHead) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[33]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2571,7 +2655,7 @@ func (x *CheckpointHead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckpointHead.ProtoReflect.Descriptor instead.
 func (*CheckpointHead) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{33}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *CheckpointHead) GetCatalog() string {
@@ -2696,7 +2780,7 @@ type Waiting struct {
 
 func (x *Waiting) Reset() {
 	*x = Waiting{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[34]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2708,7 +2792,7 @@ func (x *Waiting) String() string {
 func (*Waiting) ProtoMessage() {}
 
 func (x *Waiting) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[34]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2721,7 +2805,7 @@ func (x *Waiting) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Waiting.ProtoReflect.Descriptor instead.
 func (*Waiting) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{34}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Waiting) GetSealed() bool {
@@ -2750,7 +2834,7 @@ type Round struct {
 
 func (x *Round) Reset() {
 	*x = Round{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[35]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2762,7 +2846,7 @@ func (x *Round) String() string {
 func (*Round) ProtoMessage() {}
 
 func (x *Round) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[35]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2775,7 +2859,7 @@ func (x *Round) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Round.ProtoReflect.Descriptor instead.
 func (*Round) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{35}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Round) GetId() *RoundID {
@@ -2818,7 +2902,7 @@ type Segment struct {
 
 func (x *Segment) Reset() {
 	*x = Segment{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[36]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2830,7 +2914,7 @@ func (x *Segment) String() string {
 func (*Segment) ProtoMessage() {}
 
 func (x *Segment) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[36]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2843,7 +2927,7 @@ func (x *Segment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Segment.ProtoReflect.Descriptor instead.
 func (*Segment) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{36}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Segment) GetTables() []*Table {
@@ -2883,13 +2967,15 @@ type Table struct {
 	Resolved        bool                   `protobuf:"varint,12,opt,name=resolved,proto3" json:"resolved,omitempty"`
 	Diverged        []*Change              `protobuf:"bytes,13,rep,name=diverged,proto3" json:"diverged,omitempty"`
 	Created         bool                   `protobuf:"varint,14,opt,name=created,proto3" json:"created,omitempty"`
+	Fence           *Fence                 `protobuf:"bytes,15,opt,name=fence,proto3" json:"fence,omitempty"`
+	Opened          *Opened                `protobuf:"bytes,16,opt,name=opened,proto3" json:"opened,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
 
 func (x *Table) Reset() {
 	*x = Table{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[37]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2901,7 +2987,7 @@ func (x *Table) String() string {
 func (*Table) ProtoMessage() {}
 
 func (x *Table) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[37]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2914,7 +3000,7 @@ func (x *Table) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Table.ProtoReflect.Descriptor instead.
 func (*Table) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{37}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Table) GetRegistered() *Registered {
@@ -3015,6 +3101,164 @@ func (x *Table) GetCreated() bool {
 	return false
 }
 
+func (x *Table) GetFence() *Fence {
+	if x != nil {
+		return x.Fence
+	}
+	return nil
+}
+
+func (x *Table) GetOpened() *Opened {
+	if x != nil {
+		return x.Opened
+	}
+	return nil
+}
+
+type Fence struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Version       int64                  `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
+	SinceMs       int64                  `protobuf:"varint,2,opt,name=since_ms,json=sinceMs,proto3" json:"since_ms,omitempty"`
+	Counts        bool                   `protobuf:"varint,3,opt,name=counts,proto3" json:"counts,omitempty"`
+	CountedMs     int64                  `protobuf:"varint,4,opt,name=counted_ms,json=countedMs,proto3" json:"counted_ms,omitempty"`
+	Operator      bool                   `protobuf:"varint,5,opt,name=operator,proto3" json:"operator,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Fence) Reset() {
+	*x = Fence{}
+	mi := &file_twophase_recordpb_record_proto_msgTypes[39]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Fence) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Fence) ProtoMessage() {}
+
+func (x *Fence) ProtoReflect() protoreflect.Message {
+	mi := &file_twophase_recordpb_record_proto_msgTypes[39]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Fence.ProtoReflect.Descriptor instead.
+func (*Fence) Descriptor() ([]byte, []int) {
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{39}
+}
+
+func (x *Fence) GetVersion() int64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *Fence) GetSinceMs() int64 {
+	if x != nil {
+		return x.SinceMs
+	}
+	return 0
+}
+
+func (x *Fence) GetCounts() bool {
+	if x != nil {
+		return x.Counts
+	}
+	return false
+}
+
+func (x *Fence) GetCountedMs() int64 {
+	if x != nil {
+		return x.CountedMs
+	}
+	return 0
+}
+
+func (x *Fence) GetOperator() bool {
+	if x != nil {
+		return x.Operator
+	}
+	return false
+}
+
+type Opened struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	From          uint32                 `protobuf:"varint,1,opt,name=from,proto3" json:"from,omitempty"`
+	Version       int64                  `protobuf:"varint,2,opt,name=version,proto3" json:"version,omitempty"`
+	Engine        string                 `protobuf:"bytes,3,opt,name=engine,proto3" json:"engine,omitempty"`
+	AtMs          int64                  `protobuf:"varint,4,opt,name=at_ms,json=atMs,proto3" json:"at_ms,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Opened) Reset() {
+	*x = Opened{}
+	mi := &file_twophase_recordpb_record_proto_msgTypes[40]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Opened) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Opened) ProtoMessage() {}
+
+func (x *Opened) ProtoReflect() protoreflect.Message {
+	mi := &file_twophase_recordpb_record_proto_msgTypes[40]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Opened.ProtoReflect.Descriptor instead.
+func (*Opened) Descriptor() ([]byte, []int) {
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{40}
+}
+
+func (x *Opened) GetFrom() uint32 {
+	if x != nil {
+		return x.From
+	}
+	return 0
+}
+
+func (x *Opened) GetVersion() int64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *Opened) GetEngine() string {
+	if x != nil {
+		return x.Engine
+	}
+	return ""
+}
+
+func (x *Opened) GetAtMs() int64 {
+	if x != nil {
+		return x.AtMs
+	}
+	return 0
+}
+
 type Change struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Number        int64                  `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
@@ -3025,7 +3269,7 @@ type Change struct {
 
 func (x *Change) Reset() {
 	*x = Change{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[38]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3037,7 +3281,7 @@ func (x *Change) String() string {
 func (*Change) ProtoMessage() {}
 
 func (x *Change) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[38]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3050,7 +3294,7 @@ func (x *Change) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Change.ProtoReflect.Descriptor instead.
 func (*Change) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{38}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Change) GetNumber() int64 {
@@ -3080,7 +3324,7 @@ type History struct {
 
 func (x *History) Reset() {
 	*x = History{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[39]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3092,7 +3336,7 @@ func (x *History) String() string {
 func (*History) ProtoMessage() {}
 
 func (x *History) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[39]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3105,7 +3349,7 @@ func (x *History) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use History.ProtoReflect.Descriptor instead.
 func (*History) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{39}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *History) GetVersion() int64 {
@@ -3158,7 +3402,7 @@ type Outcome struct {
 
 func (x *Outcome) Reset() {
 	*x = Outcome{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[40]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3170,7 +3414,7 @@ func (x *Outcome) String() string {
 func (*Outcome) ProtoMessage() {}
 
 func (x *Outcome) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[40]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3183,7 +3427,7 @@ func (x *Outcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Outcome.ProtoReflect.Descriptor instead.
 func (*Outcome) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{40}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Outcome) GetCommit() *Committed {
@@ -3248,7 +3492,7 @@ type PartOutcome struct {
 
 func (x *PartOutcome) Reset() {
 	*x = PartOutcome{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[41]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3260,7 +3504,7 @@ func (x *PartOutcome) String() string {
 func (*PartOutcome) ProtoMessage() {}
 
 func (x *PartOutcome) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[41]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3273,7 +3517,7 @@ func (x *PartOutcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PartOutcome.ProtoReflect.Descriptor instead.
 func (*PartOutcome) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{41}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *PartOutcome) GetChange() int64 {
@@ -3326,7 +3570,7 @@ type Snapshot struct {
 
 func (x *Snapshot) Reset() {
 	*x = Snapshot{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[42]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3338,7 +3582,7 @@ func (x *Snapshot) String() string {
 func (*Snapshot) ProtoMessage() {}
 
 func (x *Snapshot) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[42]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3351,7 +3595,7 @@ func (x *Snapshot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Snapshot.ProtoReflect.Descriptor instead.
 func (*Snapshot) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{42}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Snapshot) GetVersion() uint64 {
@@ -3413,7 +3657,7 @@ type SnapshotTable struct {
 
 func (x *SnapshotTable) Reset() {
 	*x = SnapshotTable{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[43]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3425,7 +3669,7 @@ func (x *SnapshotTable) String() string {
 func (*SnapshotTable) ProtoMessage() {}
 
 func (x *SnapshotTable) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[43]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3438,7 +3682,7 @@ func (x *SnapshotTable) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotTable.ProtoReflect.Descriptor instead.
 func (*SnapshotTable) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{43}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *SnapshotTable) GetTable() string {
@@ -3473,7 +3717,7 @@ const file_twophase_recordpb_record_proto_rawDesc = "" +
 	"\x06writer\x18\a \x01(\tR\x06writer\x12?\n" +
 	"\n" +
 	"checkpoint\x18\b \x01(\v2\x1f.txcoord.record.v1.CheckpointedR\n" +
-	"checkpoint\"\x86\b\n" +
+	"checkpoint\"\xbf\b\n" +
 	"\x06Record\x126\n" +
 	"\x06commit\x18\x01 \x01(\v2\x1c.txcoord.record.v1.CommittedH\x00R\x06commit\x122\n" +
 	"\x05abort\x18\x02 \x01(\v2\x1a.txcoord.record.v1.AbortedH\x00R\x05abort\x12@\n" +
@@ -3495,7 +3739,8 @@ const file_twophase_recordpb_record_proto_rawDesc = "" +
 	"checkpoint\x18\x10 \x01(\v2\x1f.txcoord.record.v1.CheckpointedH\x00R\n" +
 	"checkpoint\x12-\n" +
 	"\x03tag\x18\x11 \x01(\v2\x19.txcoord.record.v1.TaggedH\x00R\x03tag\x127\n" +
-	"\x05build\x18\x12 \x01(\v2\x1f.txcoord.record.v1.BuildEnabledH\x00R\x05buildB\b\n" +
+	"\x05build\x18\x12 \x01(\v2\x1f.txcoord.record.v1.BuildEnabledH\x00R\x05build\x127\n" +
+	"\x05fence\x18\x13 \x01(\v2\x1f.txcoord.record.v1.FenceCountedH\x00R\x05fenceB\b\n" +
 	"\x06record\"G\n" +
 	"\tObjectRef\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
@@ -3513,7 +3758,7 @@ const file_twophase_recordpb_record_proto_rawDesc = "" +
 	"\vdata_change\x18\x02 \x01(\bR\n" +
 	"dataChange\x12\x14\n" +
 	"\x05bytes\x18\x03 \x01(\x04R\x05bytes\x121\n" +
-	"\x04apps\x18\x04 \x03(\v2\x1d.txcoord.record.v1.AppVersionR\x04apps\"\xbf\x02\n" +
+	"\x04apps\x18\x04 \x03(\v2\x1d.txcoord.record.v1.AppVersionR\x04apps\"\xd5\x02\n" +
 	"\x04Part\x12\x14\n" +
 	"\x05table\x18\x01 \x01(\tR\x05table\x12\x1f\n" +
 	"\vmetadata_id\x18\x02 \x01(\tR\n" +
@@ -3523,7 +3768,8 @@ const file_twophase_recordpb_record_proto_rawDesc = "" +
 	"\x05facts\x18\x05 \x01(\fR\x05facts\x129\n" +
 	"\tfacts_ref\x18\x06 \x01(\v2\x1c.txcoord.record.v1.ObjectRefR\bfactsRef\x12.\n" +
 	"\x05shape\x18\a \x01(\v2\x18.txcoord.record.v1.ShapeR\x05shape\x123\n" +
-	"\x06create\x18\b \x01(\v2\x1b.txcoord.record.v1.CreationR\x06create\"s\n" +
+	"\x06create\x18\b \x01(\v2\x1b.txcoord.record.v1.CreationR\x06create\x12\x14\n" +
+	"\x05fence\x18\t \x01(\rR\x05fence\"s\n" +
 	"\bCreation\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x10\n" +
 	"\x03uri\x18\x02 \x01(\tR\x03uri\x12\x12\n" +
@@ -3623,7 +3869,11 @@ const file_twophase_recordpb_record_proto_rawDesc = "" +
 	"\x05table\x18\x01 \x01(\tR\x05table\"3\n" +
 	"\aModeSet\x12\x14\n" +
 	"\x05table\x18\x01 \x01(\tR\x05table\x12\x12\n" +
-	"\x04mode\x18\x02 \x01(\rR\x04mode\"\x90\x01\n" +
+	"\x04mode\x18\x02 \x01(\rR\x04mode\"Z\n" +
+	"\fFenceCounted\x12\x14\n" +
+	"\x05table\x18\x01 \x01(\tR\x05table\x12\x18\n" +
+	"\aversion\x18\x02 \x01(\x03R\aversion\x12\x1a\n" +
+	"\boperator\x18\x03 \x01(\bR\boperator\"\x90\x01\n" +
 	"\x06Frozen\x120\n" +
 	"\x05round\x18\x01 \x01(\v2\x1a.txcoord.record.v1.RoundIDR\x05round\x12\x14\n" +
 	"\x05table\x18\x02 \x01(\tR\x05table\x12\x14\n" +
@@ -3683,7 +3933,7 @@ const file_twophase_recordpb_record_proto_rawDesc = "" +
 	"\aSegment\x120\n" +
 	"\x06tables\x18\x01 \x03(\v2\x18.txcoord.record.v1.TableR\x06tables\x126\n" +
 	"\boutcomes\x18\x02 \x03(\v2\x1a.txcoord.record.v1.OutcomeR\boutcomes\x129\n" +
-	"\tsnapshots\x18\x03 \x03(\v2\x1b.txcoord.record.v1.SnapshotR\tsnapshots\"\xae\x04\n" +
+	"\tsnapshots\x18\x03 \x03(\v2\x1b.txcoord.record.v1.SnapshotR\tsnapshots\"\x91\x05\n" +
 	"\x05Table\x12=\n" +
 	"\n" +
 	"registered\x18\x01 \x01(\v2\x1d.txcoord.record.v1.RegisteredR\n" +
@@ -3702,7 +3952,21 @@ const file_twophase_recordpb_record_proto_rawDesc = "" +
 	"\x06frozen\x18\v \x01(\v2\x19.txcoord.record.v1.FrozenR\x06frozen\x12\x1a\n" +
 	"\bresolved\x18\f \x01(\bR\bresolved\x125\n" +
 	"\bdiverged\x18\r \x03(\v2\x19.txcoord.record.v1.ChangeR\bdiverged\x12\x18\n" +
-	"\acreated\x18\x0e \x01(\bR\acreated\"2\n" +
+	"\acreated\x18\x0e \x01(\bR\acreated\x12.\n" +
+	"\x05fence\x18\x0f \x01(\v2\x18.txcoord.record.v1.FenceR\x05fence\x121\n" +
+	"\x06opened\x18\x10 \x01(\v2\x19.txcoord.record.v1.OpenedR\x06opened\"\x8f\x01\n" +
+	"\x05Fence\x12\x18\n" +
+	"\aversion\x18\x01 \x01(\x03R\aversion\x12\x19\n" +
+	"\bsince_ms\x18\x02 \x01(\x03R\asinceMs\x12\x16\n" +
+	"\x06counts\x18\x03 \x01(\bR\x06counts\x12\x1d\n" +
+	"\n" +
+	"counted_ms\x18\x04 \x01(\x03R\tcountedMs\x12\x1a\n" +
+	"\boperator\x18\x05 \x01(\bR\boperator\"c\n" +
+	"\x06Opened\x12\x12\n" +
+	"\x04from\x18\x01 \x01(\rR\x04from\x12\x18\n" +
+	"\aversion\x18\x02 \x01(\x03R\aversion\x12\x16\n" +
+	"\x06engine\x18\x03 \x01(\tR\x06engine\x12\x13\n" +
+	"\x05at_ms\x18\x04 \x01(\x03R\x04atMs\"2\n" +
 	"\x06Change\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x03R\x06number\x12\x10\n" +
 	"\x03txn\x18\x02 \x01(\fR\x03txn\"\x9e\x01\n" +
@@ -3750,7 +4014,7 @@ func file_twophase_recordpb_record_proto_rawDescGZIP() []byte {
 	return file_twophase_recordpb_record_proto_rawDescData
 }
 
-var file_twophase_recordpb_record_proto_msgTypes = make([]protoimpl.MessageInfo, 44)
+var file_twophase_recordpb_record_proto_msgTypes = make([]protoimpl.MessageInfo, 47)
 var file_twophase_recordpb_record_proto_goTypes = []any{
 	(*Entry)(nil),           // 0: txcoord.record.v1.Entry
 	(*Header)(nil),          // 1: txcoord.record.v1.Header
@@ -3777,30 +4041,33 @@ var file_twophase_recordpb_record_proto_goTypes = []any{
 	(*Registered)(nil),      // 22: txcoord.record.v1.Registered
 	(*Released)(nil),        // 23: txcoord.record.v1.Released
 	(*ModeSet)(nil),         // 24: txcoord.record.v1.ModeSet
-	(*Frozen)(nil),          // 25: txcoord.record.v1.Frozen
-	(*Thawed)(nil),          // 26: txcoord.record.v1.Thawed
-	(*FloorRaised)(nil),     // 27: txcoord.record.v1.FloorRaised
-	(*SettingChanged)(nil),  // 28: txcoord.record.v1.SettingChanged
-	(*Checkpointed)(nil),    // 29: txcoord.record.v1.Checkpointed
-	(*Tagged)(nil),          // 30: txcoord.record.v1.Tagged
-	(*BuildEnabled)(nil),    // 31: txcoord.record.v1.BuildEnabled
-	(*CheckpointIndex)(nil), // 32: txcoord.record.v1.CheckpointIndex
-	(*CheckpointHead)(nil),  // 33: txcoord.record.v1.CheckpointHead
-	(*Waiting)(nil),         // 34: txcoord.record.v1.Waiting
-	(*Round)(nil),           // 35: txcoord.record.v1.Round
-	(*Segment)(nil),         // 36: txcoord.record.v1.Segment
-	(*Table)(nil),           // 37: txcoord.record.v1.Table
-	(*Change)(nil),          // 38: txcoord.record.v1.Change
-	(*History)(nil),         // 39: txcoord.record.v1.History
-	(*Outcome)(nil),         // 40: txcoord.record.v1.Outcome
-	(*PartOutcome)(nil),     // 41: txcoord.record.v1.PartOutcome
-	(*Snapshot)(nil),        // 42: txcoord.record.v1.Snapshot
-	(*SnapshotTable)(nil),   // 43: txcoord.record.v1.SnapshotTable
+	(*FenceCounted)(nil),    // 25: txcoord.record.v1.FenceCounted
+	(*Frozen)(nil),          // 26: txcoord.record.v1.Frozen
+	(*Thawed)(nil),          // 27: txcoord.record.v1.Thawed
+	(*FloorRaised)(nil),     // 28: txcoord.record.v1.FloorRaised
+	(*SettingChanged)(nil),  // 29: txcoord.record.v1.SettingChanged
+	(*Checkpointed)(nil),    // 30: txcoord.record.v1.Checkpointed
+	(*Tagged)(nil),          // 31: txcoord.record.v1.Tagged
+	(*BuildEnabled)(nil),    // 32: txcoord.record.v1.BuildEnabled
+	(*CheckpointIndex)(nil), // 33: txcoord.record.v1.CheckpointIndex
+	(*CheckpointHead)(nil),  // 34: txcoord.record.v1.CheckpointHead
+	(*Waiting)(nil),         // 35: txcoord.record.v1.Waiting
+	(*Round)(nil),           // 36: txcoord.record.v1.Round
+	(*Segment)(nil),         // 37: txcoord.record.v1.Segment
+	(*Table)(nil),           // 38: txcoord.record.v1.Table
+	(*Fence)(nil),           // 39: txcoord.record.v1.Fence
+	(*Opened)(nil),          // 40: txcoord.record.v1.Opened
+	(*Change)(nil),          // 41: txcoord.record.v1.Change
+	(*History)(nil),         // 42: txcoord.record.v1.History
+	(*Outcome)(nil),         // 43: txcoord.record.v1.Outcome
+	(*PartOutcome)(nil),     // 44: txcoord.record.v1.PartOutcome
+	(*Snapshot)(nil),        // 45: txcoord.record.v1.Snapshot
+	(*SnapshotTable)(nil),   // 46: txcoord.record.v1.SnapshotTable
 }
 var file_twophase_recordpb_record_proto_depIdxs = []int32{
 	1,  // 0: txcoord.record.v1.Entry.header:type_name -> txcoord.record.v1.Header
 	2,  // 1: txcoord.record.v1.Entry.records:type_name -> txcoord.record.v1.Record
-	29, // 2: txcoord.record.v1.Header.checkpoint:type_name -> txcoord.record.v1.Checkpointed
+	30, // 2: txcoord.record.v1.Header.checkpoint:type_name -> txcoord.record.v1.Checkpointed
 	10, // 3: txcoord.record.v1.Record.commit:type_name -> txcoord.record.v1.Committed
 	11, // 4: txcoord.record.v1.Record.abort:type_name -> txcoord.record.v1.Aborted
 	15, // 5: txcoord.record.v1.Record.publication:type_name -> txcoord.record.v1.Published
@@ -3812,62 +4079,65 @@ var file_twophase_recordpb_record_proto_depIdxs = []int32{
 	22, // 11: txcoord.record.v1.Record.create:type_name -> txcoord.record.v1.Registered
 	23, // 12: txcoord.record.v1.Record.release:type_name -> txcoord.record.v1.Released
 	24, // 13: txcoord.record.v1.Record.mode:type_name -> txcoord.record.v1.ModeSet
-	25, // 14: txcoord.record.v1.Record.freeze:type_name -> txcoord.record.v1.Frozen
-	26, // 15: txcoord.record.v1.Record.thaw:type_name -> txcoord.record.v1.Thawed
-	27, // 16: txcoord.record.v1.Record.floor:type_name -> txcoord.record.v1.FloorRaised
-	28, // 17: txcoord.record.v1.Record.setting:type_name -> txcoord.record.v1.SettingChanged
-	29, // 18: txcoord.record.v1.Record.checkpoint:type_name -> txcoord.record.v1.Checkpointed
-	30, // 19: txcoord.record.v1.Record.tag:type_name -> txcoord.record.v1.Tagged
-	31, // 20: txcoord.record.v1.Record.build:type_name -> txcoord.record.v1.BuildEnabled
-	5,  // 21: txcoord.record.v1.Shape.apps:type_name -> txcoord.record.v1.AppVersion
-	4,  // 22: txcoord.record.v1.Part.read:type_name -> txcoord.record.v1.ReadPoint
-	3,  // 23: txcoord.record.v1.Part.facts_ref:type_name -> txcoord.record.v1.ObjectRef
-	6,  // 24: txcoord.record.v1.Part.shape:type_name -> txcoord.record.v1.Shape
-	8,  // 25: txcoord.record.v1.Part.create:type_name -> txcoord.record.v1.Creation
-	4,  // 26: txcoord.record.v1.ReadPart.read:type_name -> txcoord.record.v1.ReadPoint
-	7,  // 27: txcoord.record.v1.Committed.parts:type_name -> txcoord.record.v1.Part
-	9,  // 28: txcoord.record.v1.Committed.reads:type_name -> txcoord.record.v1.ReadPart
-	12, // 29: txcoord.record.v1.PublishedTable.versions:type_name -> txcoord.record.v1.FoundVersion
-	13, // 30: txcoord.record.v1.Published.round:type_name -> txcoord.record.v1.RoundID
-	14, // 31: txcoord.record.v1.Published.tables:type_name -> txcoord.record.v1.PublishedTable
-	16, // 32: txcoord.record.v1.Verdict.conflict:type_name -> txcoord.record.v1.Conflict
-	3,  // 33: txcoord.record.v1.Foreign.facts_ref:type_name -> txcoord.record.v1.ObjectRef
-	5,  // 34: txcoord.record.v1.Foreign.apps:type_name -> txcoord.record.v1.AppVersion
-	12, // 35: txcoord.record.v1.Foreign.found:type_name -> txcoord.record.v1.FoundVersion
-	17, // 36: txcoord.record.v1.Foreign.verdicts:type_name -> txcoord.record.v1.Verdict
-	12, // 37: txcoord.record.v1.Barrier.found:type_name -> txcoord.record.v1.FoundVersion
-	17, // 38: txcoord.record.v1.Barrier.verdicts:type_name -> txcoord.record.v1.Verdict
-	17, // 39: txcoord.record.v1.Range.verdicts:type_name -> txcoord.record.v1.Verdict
-	13, // 40: txcoord.record.v1.Frozen.round:type_name -> txcoord.record.v1.RoundID
-	3,  // 41: txcoord.record.v1.Checkpointed.object:type_name -> txcoord.record.v1.ObjectRef
-	33, // 42: txcoord.record.v1.CheckpointIndex.head:type_name -> txcoord.record.v1.CheckpointHead
-	3,  // 43: txcoord.record.v1.CheckpointIndex.segments:type_name -> txcoord.record.v1.ObjectRef
-	28, // 44: txcoord.record.v1.CheckpointHead.caps:type_name -> txcoord.record.v1.SettingChanged
-	34, // 45: txcoord.record.v1.CheckpointHead.waiting:type_name -> txcoord.record.v1.Waiting
-	35, // 46: txcoord.record.v1.CheckpointHead.rounds:type_name -> txcoord.record.v1.Round
-	30, // 47: txcoord.record.v1.CheckpointHead.tags:type_name -> txcoord.record.v1.Tagged
-	29, // 48: txcoord.record.v1.CheckpointHead.checkpoint:type_name -> txcoord.record.v1.Checkpointed
-	13, // 49: txcoord.record.v1.Round.id:type_name -> txcoord.record.v1.RoundID
-	28, // 50: txcoord.record.v1.Round.caps:type_name -> txcoord.record.v1.SettingChanged
-	37, // 51: txcoord.record.v1.Segment.tables:type_name -> txcoord.record.v1.Table
-	40, // 52: txcoord.record.v1.Segment.outcomes:type_name -> txcoord.record.v1.Outcome
-	42, // 53: txcoord.record.v1.Segment.snapshots:type_name -> txcoord.record.v1.Snapshot
-	22, // 54: txcoord.record.v1.Table.registered:type_name -> txcoord.record.v1.Registered
-	38, // 55: txcoord.record.v1.Table.pending:type_name -> txcoord.record.v1.Change
-	39, // 56: txcoord.record.v1.Table.history:type_name -> txcoord.record.v1.History
-	25, // 57: txcoord.record.v1.Table.frozen:type_name -> txcoord.record.v1.Frozen
-	38, // 58: txcoord.record.v1.Table.diverged:type_name -> txcoord.record.v1.Change
-	3,  // 59: txcoord.record.v1.History.facts_ref:type_name -> txcoord.record.v1.ObjectRef
-	10, // 60: txcoord.record.v1.Outcome.commit:type_name -> txcoord.record.v1.Committed
-	11, // 61: txcoord.record.v1.Outcome.abort:type_name -> txcoord.record.v1.Aborted
-	41, // 62: txcoord.record.v1.Outcome.parts:type_name -> txcoord.record.v1.PartOutcome
-	16, // 63: txcoord.record.v1.PartOutcome.conflict:type_name -> txcoord.record.v1.Conflict
-	43, // 64: txcoord.record.v1.Snapshot.tables:type_name -> txcoord.record.v1.SnapshotTable
-	65, // [65:65] is the sub-list for method output_type
-	65, // [65:65] is the sub-list for method input_type
-	65, // [65:65] is the sub-list for extension type_name
-	65, // [65:65] is the sub-list for extension extendee
-	0,  // [0:65] is the sub-list for field type_name
+	26, // 14: txcoord.record.v1.Record.freeze:type_name -> txcoord.record.v1.Frozen
+	27, // 15: txcoord.record.v1.Record.thaw:type_name -> txcoord.record.v1.Thawed
+	28, // 16: txcoord.record.v1.Record.floor:type_name -> txcoord.record.v1.FloorRaised
+	29, // 17: txcoord.record.v1.Record.setting:type_name -> txcoord.record.v1.SettingChanged
+	30, // 18: txcoord.record.v1.Record.checkpoint:type_name -> txcoord.record.v1.Checkpointed
+	31, // 19: txcoord.record.v1.Record.tag:type_name -> txcoord.record.v1.Tagged
+	32, // 20: txcoord.record.v1.Record.build:type_name -> txcoord.record.v1.BuildEnabled
+	25, // 21: txcoord.record.v1.Record.fence:type_name -> txcoord.record.v1.FenceCounted
+	5,  // 22: txcoord.record.v1.Shape.apps:type_name -> txcoord.record.v1.AppVersion
+	4,  // 23: txcoord.record.v1.Part.read:type_name -> txcoord.record.v1.ReadPoint
+	3,  // 24: txcoord.record.v1.Part.facts_ref:type_name -> txcoord.record.v1.ObjectRef
+	6,  // 25: txcoord.record.v1.Part.shape:type_name -> txcoord.record.v1.Shape
+	8,  // 26: txcoord.record.v1.Part.create:type_name -> txcoord.record.v1.Creation
+	4,  // 27: txcoord.record.v1.ReadPart.read:type_name -> txcoord.record.v1.ReadPoint
+	7,  // 28: txcoord.record.v1.Committed.parts:type_name -> txcoord.record.v1.Part
+	9,  // 29: txcoord.record.v1.Committed.reads:type_name -> txcoord.record.v1.ReadPart
+	12, // 30: txcoord.record.v1.PublishedTable.versions:type_name -> txcoord.record.v1.FoundVersion
+	13, // 31: txcoord.record.v1.Published.round:type_name -> txcoord.record.v1.RoundID
+	14, // 32: txcoord.record.v1.Published.tables:type_name -> txcoord.record.v1.PublishedTable
+	16, // 33: txcoord.record.v1.Verdict.conflict:type_name -> txcoord.record.v1.Conflict
+	3,  // 34: txcoord.record.v1.Foreign.facts_ref:type_name -> txcoord.record.v1.ObjectRef
+	5,  // 35: txcoord.record.v1.Foreign.apps:type_name -> txcoord.record.v1.AppVersion
+	12, // 36: txcoord.record.v1.Foreign.found:type_name -> txcoord.record.v1.FoundVersion
+	17, // 37: txcoord.record.v1.Foreign.verdicts:type_name -> txcoord.record.v1.Verdict
+	12, // 38: txcoord.record.v1.Barrier.found:type_name -> txcoord.record.v1.FoundVersion
+	17, // 39: txcoord.record.v1.Barrier.verdicts:type_name -> txcoord.record.v1.Verdict
+	17, // 40: txcoord.record.v1.Range.verdicts:type_name -> txcoord.record.v1.Verdict
+	13, // 41: txcoord.record.v1.Frozen.round:type_name -> txcoord.record.v1.RoundID
+	3,  // 42: txcoord.record.v1.Checkpointed.object:type_name -> txcoord.record.v1.ObjectRef
+	34, // 43: txcoord.record.v1.CheckpointIndex.head:type_name -> txcoord.record.v1.CheckpointHead
+	3,  // 44: txcoord.record.v1.CheckpointIndex.segments:type_name -> txcoord.record.v1.ObjectRef
+	29, // 45: txcoord.record.v1.CheckpointHead.caps:type_name -> txcoord.record.v1.SettingChanged
+	35, // 46: txcoord.record.v1.CheckpointHead.waiting:type_name -> txcoord.record.v1.Waiting
+	36, // 47: txcoord.record.v1.CheckpointHead.rounds:type_name -> txcoord.record.v1.Round
+	31, // 48: txcoord.record.v1.CheckpointHead.tags:type_name -> txcoord.record.v1.Tagged
+	30, // 49: txcoord.record.v1.CheckpointHead.checkpoint:type_name -> txcoord.record.v1.Checkpointed
+	13, // 50: txcoord.record.v1.Round.id:type_name -> txcoord.record.v1.RoundID
+	29, // 51: txcoord.record.v1.Round.caps:type_name -> txcoord.record.v1.SettingChanged
+	38, // 52: txcoord.record.v1.Segment.tables:type_name -> txcoord.record.v1.Table
+	43, // 53: txcoord.record.v1.Segment.outcomes:type_name -> txcoord.record.v1.Outcome
+	45, // 54: txcoord.record.v1.Segment.snapshots:type_name -> txcoord.record.v1.Snapshot
+	22, // 55: txcoord.record.v1.Table.registered:type_name -> txcoord.record.v1.Registered
+	41, // 56: txcoord.record.v1.Table.pending:type_name -> txcoord.record.v1.Change
+	42, // 57: txcoord.record.v1.Table.history:type_name -> txcoord.record.v1.History
+	26, // 58: txcoord.record.v1.Table.frozen:type_name -> txcoord.record.v1.Frozen
+	41, // 59: txcoord.record.v1.Table.diverged:type_name -> txcoord.record.v1.Change
+	39, // 60: txcoord.record.v1.Table.fence:type_name -> txcoord.record.v1.Fence
+	40, // 61: txcoord.record.v1.Table.opened:type_name -> txcoord.record.v1.Opened
+	3,  // 62: txcoord.record.v1.History.facts_ref:type_name -> txcoord.record.v1.ObjectRef
+	10, // 63: txcoord.record.v1.Outcome.commit:type_name -> txcoord.record.v1.Committed
+	11, // 64: txcoord.record.v1.Outcome.abort:type_name -> txcoord.record.v1.Aborted
+	44, // 65: txcoord.record.v1.Outcome.parts:type_name -> txcoord.record.v1.PartOutcome
+	16, // 66: txcoord.record.v1.PartOutcome.conflict:type_name -> txcoord.record.v1.Conflict
+	46, // 67: txcoord.record.v1.Snapshot.tables:type_name -> txcoord.record.v1.SnapshotTable
+	68, // [68:68] is the sub-list for method output_type
+	68, // [68:68] is the sub-list for method input_type
+	68, // [68:68] is the sub-list for extension type_name
+	68, // [68:68] is the sub-list for extension extendee
+	0,  // [0:68] is the sub-list for field type_name
 }
 
 func init() { file_twophase_recordpb_record_proto_init() }
@@ -3894,6 +4164,7 @@ func file_twophase_recordpb_record_proto_init() {
 		(*Record_Checkpoint)(nil),
 		(*Record_Tag)(nil),
 		(*Record_Build)(nil),
+		(*Record_Fence)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -3901,7 +4172,7 @@ func file_twophase_recordpb_record_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_twophase_recordpb_record_proto_rawDesc), len(file_twophase_recordpb_record_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   44,
+			NumMessages:   47,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -34,6 +34,11 @@ const (
 	// The operator vouches that nobody else writes, and there is no look-up. A
 	// foreign commit sets the table to open, with an alarm.
 	TableMode_TABLE_MODE_EXCLUSIVE TableMode = 2
+	// A writer feature in the table's protocol (`txcoordFence`) keeps out whoever
+	// does not know it; every reader keeps working. Only cooperative writers are kept
+	// out: a foreign commit sets the table to open, with an alarm. Once the fence
+	// counts (`Fence.counts`) there is no look-up, and DECIDED is offered.
+	TableMode_TABLE_MODE_FENCED TableMode = 3
 )
 
 // Enum value maps for TableMode.
@@ -42,11 +47,13 @@ var (
 		0: "TABLE_MODE_UNSPECIFIED",
 		1: "TABLE_MODE_OPEN",
 		2: "TABLE_MODE_EXCLUSIVE",
+		3: "TABLE_MODE_FENCED",
 	}
 	TableMode_value = map[string]int32{
 		"TABLE_MODE_UNSPECIFIED": 0,
 		"TABLE_MODE_OPEN":        1,
 		"TABLE_MODE_EXCLUSIVE":   2,
+		"TABLE_MODE_FENCED":      3,
 	}
 )
 
@@ -860,11 +867,12 @@ const file_txcoord_v1_common_proto_rawDesc = "" +
 	"\x05cause\x18\x01 \x01(\x0e2\x17.txcoord.v1.FreezeCauseR\x05cause\x12%\n" +
 	"\x0etransaction_id\x18\x02 \x01(\tR\rtransactionId\x12\x16\n" +
 	"\x06reason\x18\x03 \x01(\tR\x06reason\x120\n" +
-	"\x05since\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x05since*V\n" +
+	"\x05since\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x05since*m\n" +
 	"\tTableMode\x12\x1a\n" +
 	"\x16TABLE_MODE_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fTABLE_MODE_OPEN\x10\x01\x12\x18\n" +
-	"\x14TABLE_MODE_EXCLUSIVE\x10\x02*\xfc\x02\n" +
+	"\x14TABLE_MODE_EXCLUSIVE\x10\x02\x12\x15\n" +
+	"\x11TABLE_MODE_FENCED\x10\x03*\xfc\x02\n" +
 	"\x04Rule\x12\x14\n" +
 	"\x10RULE_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rRULE_PROTOCOL\x10\x01\x12\x11\n" +

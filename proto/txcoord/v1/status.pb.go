@@ -107,7 +107,10 @@ type GetStatusResponse struct {
 	// Rounds that are open, oldest first, at most 100 of them.
 	OpenRounds []*Round `protobuf:"bytes,12,rep,name=open_rounds,json=openRounds,proto3" json:"open_rounds,omitempty"`
 	// The tables that take no commits, by name.
-	Frozen        []*FrozenTable `protobuf:"bytes,13,rep,name=frozen,proto3" json:"frozen,omitempty"`
+	Frozen []*FrozenTable `protobuf:"bytes,13,rep,name=frozen,proto3" json:"frozen,omitempty"`
+	// The tables that were fenced or exclusive, and are open because somebody else
+	// wrote them, by name. A table leaves the list when its mode is set again.
+	Opened        []*OpenedTable `protobuf:"bytes,14,rep,name=opened,proto3" json:"opened,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -233,6 +236,77 @@ func (x *GetStatusResponse) GetFrozen() []*FrozenTable {
 	return nil
 }
 
+func (x *GetStatusResponse) GetOpened() []*OpenedTable {
+	if x != nil {
+		return x.Opened
+	}
+	return nil
+}
+
+// OpenedTable is a table whose mode became open by itself.
+type OpenedTable struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The table's id.
+	TableId string `protobuf:"bytes,1,opt,name=table_id,json=tableId,proto3" json:"table_id,omitempty"`
+	// The table's name.
+	Table string `protobuf:"bytes,2,opt,name=table,proto3" json:"table,omitempty"`
+	// Which commit did it, in words.
+	Reason        string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OpenedTable) Reset() {
+	*x = OpenedTable{}
+	mi := &file_txcoord_v1_status_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OpenedTable) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OpenedTable) ProtoMessage() {}
+
+func (x *OpenedTable) ProtoReflect() protoreflect.Message {
+	mi := &file_txcoord_v1_status_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OpenedTable.ProtoReflect.Descriptor instead.
+func (*OpenedTable) Descriptor() ([]byte, []int) {
+	return file_txcoord_v1_status_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *OpenedTable) GetTableId() string {
+	if x != nil {
+		return x.TableId
+	}
+	return ""
+}
+
+func (x *OpenedTable) GetTable() string {
+	if x != nil {
+		return x.Table
+	}
+	return ""
+}
+
+func (x *OpenedTable) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
 // FrozenTable is a table that takes no commits.
 type FrozenTable struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -248,7 +322,7 @@ type FrozenTable struct {
 
 func (x *FrozenTable) Reset() {
 	*x = FrozenTable{}
-	mi := &file_txcoord_v1_status_proto_msgTypes[2]
+	mi := &file_txcoord_v1_status_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -260,7 +334,7 @@ func (x *FrozenTable) String() string {
 func (*FrozenTable) ProtoMessage() {}
 
 func (x *FrozenTable) ProtoReflect() protoreflect.Message {
-	mi := &file_txcoord_v1_status_proto_msgTypes[2]
+	mi := &file_txcoord_v1_status_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -273,7 +347,7 @@ func (x *FrozenTable) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FrozenTable.ProtoReflect.Descriptor instead.
 func (*FrozenTable) Descriptor() ([]byte, []int) {
-	return file_txcoord_v1_status_proto_rawDescGZIP(), []int{2}
+	return file_txcoord_v1_status_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *FrozenTable) GetTableId() string {
@@ -305,7 +379,7 @@ const file_txcoord_v1_status_proto_rawDesc = "" +
 	"txcoord.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17txcoord/v1/common.proto\x1a\x17txcoord/v1/tables.proto\"X\n" +
 	"\x10GetStatusRequest\x12\x18\n" +
 	"\acatalog\x18\x01 \x01(\tR\acatalog\x12*\n" +
-	"\x11at_least_snapshot\x18\x02 \x01(\x04R\x0fatLeastSnapshot\"\xcf\x04\n" +
+	"\x11at_least_snapshot\x18\x02 \x01(\x04R\x0fatLeastSnapshot\"\x80\x05\n" +
 	"\x11GetStatusResponse\x12'\n" +
 	"\x0flatest_snapshot\x18\x01 \x01(\x04R\x0elatestSnapshot\x12%\n" +
 	"\x0eserver_version\x18\x02 \x01(\tR\rserverVersion\x12\x1d\n" +
@@ -322,7 +396,12 @@ const file_txcoord_v1_status_proto_rawDesc = "" +
 	"\x11open_transactions\x18\v \x01(\rR\x10openTransactions\x122\n" +
 	"\vopen_rounds\x18\f \x03(\v2\x11.txcoord.v1.RoundR\n" +
 	"openRounds\x12/\n" +
-	"\x06frozen\x18\r \x03(\v2\x17.txcoord.v1.FrozenTableR\x06frozen\"j\n" +
+	"\x06frozen\x18\r \x03(\v2\x17.txcoord.v1.FrozenTableR\x06frozen\x12/\n" +
+	"\x06opened\x18\x0e \x03(\v2\x17.txcoord.v1.OpenedTableR\x06opened\"V\n" +
+	"\vOpenedTable\x12\x19\n" +
+	"\btable_id\x18\x01 \x01(\tR\atableId\x12\x14\n" +
+	"\x05table\x18\x02 \x01(\tR\x05table\x12\x16\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\"j\n" +
 	"\vFrozenTable\x12\x19\n" +
 	"\btable_id\x18\x01 \x01(\tR\atableId\x12\x14\n" +
 	"\x05table\x18\x02 \x01(\tR\x05table\x12*\n" +
@@ -342,28 +421,30 @@ func file_txcoord_v1_status_proto_rawDescGZIP() []byte {
 	return file_txcoord_v1_status_proto_rawDescData
 }
 
-var file_txcoord_v1_status_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
+var file_txcoord_v1_status_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
 var file_txcoord_v1_status_proto_goTypes = []any{
 	(*GetStatusRequest)(nil),      // 0: txcoord.v1.GetStatusRequest
 	(*GetStatusResponse)(nil),     // 1: txcoord.v1.GetStatusResponse
-	(*FrozenTable)(nil),           // 2: txcoord.v1.FrozenTable
-	(*timestamppb.Timestamp)(nil), // 3: google.protobuf.Timestamp
-	(*Round)(nil),                 // 4: txcoord.v1.Round
-	(*Freeze)(nil),                // 5: txcoord.v1.Freeze
+	(*OpenedTable)(nil),           // 2: txcoord.v1.OpenedTable
+	(*FrozenTable)(nil),           // 3: txcoord.v1.FrozenTable
+	(*timestamppb.Timestamp)(nil), // 4: google.protobuf.Timestamp
+	(*Round)(nil),                 // 5: txcoord.v1.Round
+	(*Freeze)(nil),                // 6: txcoord.v1.Freeze
 }
 var file_txcoord_v1_status_proto_depIdxs = []int32{
-	3, // 0: txcoord.v1.GetStatusResponse.last_entry_at:type_name -> google.protobuf.Timestamp
-	3, // 1: txcoord.v1.GetStatusResponse.remembered_since:type_name -> google.protobuf.Timestamp
-	4, // 2: txcoord.v1.GetStatusResponse.open_rounds:type_name -> txcoord.v1.Round
-	2, // 3: txcoord.v1.GetStatusResponse.frozen:type_name -> txcoord.v1.FrozenTable
-	5, // 4: txcoord.v1.FrozenTable.freeze:type_name -> txcoord.v1.Freeze
-	0, // 5: txcoord.v1.StatusService.GetStatus:input_type -> txcoord.v1.GetStatusRequest
-	1, // 6: txcoord.v1.StatusService.GetStatus:output_type -> txcoord.v1.GetStatusResponse
-	6, // [6:7] is the sub-list for method output_type
-	5, // [5:6] is the sub-list for method input_type
-	5, // [5:5] is the sub-list for extension type_name
-	5, // [5:5] is the sub-list for extension extendee
-	0, // [0:5] is the sub-list for field type_name
+	4, // 0: txcoord.v1.GetStatusResponse.last_entry_at:type_name -> google.protobuf.Timestamp
+	4, // 1: txcoord.v1.GetStatusResponse.remembered_since:type_name -> google.protobuf.Timestamp
+	5, // 2: txcoord.v1.GetStatusResponse.open_rounds:type_name -> txcoord.v1.Round
+	3, // 3: txcoord.v1.GetStatusResponse.frozen:type_name -> txcoord.v1.FrozenTable
+	2, // 4: txcoord.v1.GetStatusResponse.opened:type_name -> txcoord.v1.OpenedTable
+	6, // 5: txcoord.v1.FrozenTable.freeze:type_name -> txcoord.v1.Freeze
+	0, // 6: txcoord.v1.StatusService.GetStatus:input_type -> txcoord.v1.GetStatusRequest
+	1, // 7: txcoord.v1.StatusService.GetStatus:output_type -> txcoord.v1.GetStatusResponse
+	7, // [7:8] is the sub-list for method output_type
+	6, // [6:7] is the sub-list for method input_type
+	6, // [6:6] is the sub-list for extension type_name
+	6, // [6:6] is the sub-list for extension extendee
+	0, // [0:6] is the sub-list for field type_name
 }
 
 func init() { file_txcoord_v1_status_proto_init() }
@@ -379,7 +460,7 @@ func file_txcoord_v1_status_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_txcoord_v1_status_proto_rawDesc), len(file_txcoord_v1_status_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   3,
+			NumMessages:   4,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

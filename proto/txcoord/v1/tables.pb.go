@@ -49,7 +49,12 @@ type Table struct {
 	PendingChanges uint32 `protobuf:"varint,10,opt,name=pending_changes,json=pendingChanges,proto3" json:"pending_changes,omitempty"`
 	// Why this replica does not write the table, in words: its log cannot be read,
 	// or contradicts the journal. Empty if nothing is wrong.
-	Stopped       string `protobuf:"bytes,11,opt,name=stopped,proto3" json:"stopped,omitempty"`
+	Stopped string `protobuf:"bytes,11,opt,name=stopped,proto3" json:"stopped,omitempty"`
+	// Set while the mode is fenced.
+	Fence *Fence `protobuf:"bytes,12,opt,name=fence,proto3" json:"fence,omitempty"`
+	// Why the mode is not what somebody set: the foreign commit that ended a fence
+	// (or exclusive use), or a fence change that is on its way. Empty otherwise.
+	ModeReason    string `protobuf:"bytes,13,opt,name=mode_reason,json=modeReason,proto3" json:"mode_reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -161,6 +166,103 @@ func (x *Table) GetStopped() string {
 	return ""
 }
 
+func (x *Table) GetFence() *Fence {
+	if x != nil {
+		return x.Fence
+	}
+	return nil
+}
+
+func (x *Table) GetModeReason() string {
+	if x != nil {
+		return x.ModeReason
+	}
+	return ""
+}
+
+// Fence is that of a fenced table.
+type Fence struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The version with the protocol change.
+	Version int64 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
+	// When its publication was recorded.
+	Since *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=since,proto3" json:"since,omitempty"`
+	// DECIDED is offered.
+	Counts bool `protobuf:"varint,3,opt,name=counts,proto3" json:"counts,omitempty"`
+	// When DECIDED is offered from, or has been. While it is not, this is what the
+	// replica that answers expects by its own counting of the grace time.
+	DecidedFrom *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=decided_from,json=decidedFrom,proto3" json:"decided_from,omitempty"`
+	// It counts by an operator's word and not by time.
+	ByOperator    bool `protobuf:"varint,5,opt,name=by_operator,json=byOperator,proto3" json:"by_operator,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Fence) Reset() {
+	*x = Fence{}
+	mi := &file_txcoord_v1_tables_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Fence) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Fence) ProtoMessage() {}
+
+func (x *Fence) ProtoReflect() protoreflect.Message {
+	mi := &file_txcoord_v1_tables_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Fence.ProtoReflect.Descriptor instead.
+func (*Fence) Descriptor() ([]byte, []int) {
+	return file_txcoord_v1_tables_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *Fence) GetVersion() int64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *Fence) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
+func (x *Fence) GetCounts() bool {
+	if x != nil {
+		return x.Counts
+	}
+	return false
+}
+
+func (x *Fence) GetDecidedFrom() *timestamppb.Timestamp {
+	if x != nil {
+		return x.DecidedFrom
+	}
+	return nil
+}
+
+func (x *Fence) GetByOperator() bool {
+	if x != nil {
+		return x.ByOperator
+	}
+	return false
+}
+
 // RegisterTableRequest names an existing table.
 type RegisterTableRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -187,7 +289,7 @@ type RegisterTableRequest struct {
 
 func (x *RegisterTableRequest) Reset() {
 	*x = RegisterTableRequest{}
-	mi := &file_txcoord_v1_tables_proto_msgTypes[1]
+	mi := &file_txcoord_v1_tables_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -199,7 +301,7 @@ func (x *RegisterTableRequest) String() string {
 func (*RegisterTableRequest) ProtoMessage() {}
 
 func (x *RegisterTableRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_txcoord_v1_tables_proto_msgTypes[1]
+	mi := &file_txcoord_v1_tables_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -212,7 +314,7 @@ func (x *RegisterTableRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegisterTableRequest.ProtoReflect.Descriptor instead.
 func (*RegisterTableRequest) Descriptor() ([]byte, []int) {
-	return file_txcoord_v1_tables_proto_rawDescGZIP(), []int{1}
+	return file_txcoord_v1_tables_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *RegisterTableRequest) GetCatalog() string {
@@ -280,7 +382,7 @@ type RegisterTableResponse struct {
 
 func (x *RegisterTableResponse) Reset() {
 	*x = RegisterTableResponse{}
-	mi := &file_txcoord_v1_tables_proto_msgTypes[2]
+	mi := &file_txcoord_v1_tables_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -292,7 +394,7 @@ func (x *RegisterTableResponse) String() string {
 func (*RegisterTableResponse) ProtoMessage() {}
 
 func (x *RegisterTableResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_txcoord_v1_tables_proto_msgTypes[2]
+	mi := &file_txcoord_v1_tables_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -305,7 +407,7 @@ func (x *RegisterTableResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegisterTableResponse.ProtoReflect.Descriptor instead.
 func (*RegisterTableResponse) Descriptor() ([]byte, []int) {
-	return file_txcoord_v1_tables_proto_rawDescGZIP(), []int{2}
+	return file_txcoord_v1_tables_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *RegisterTableResponse) GetLatestSnapshot() uint64 {
@@ -360,7 +462,7 @@ type CreateTableRequest struct {
 
 func (x *CreateTableRequest) Reset() {
 	*x = CreateTableRequest{}
-	mi := &file_txcoord_v1_tables_proto_msgTypes[3]
+	mi := &file_txcoord_v1_tables_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -372,7 +474,7 @@ func (x *CreateTableRequest) String() string {
 func (*CreateTableRequest) ProtoMessage() {}
 
 func (x *CreateTableRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_txcoord_v1_tables_proto_msgTypes[3]
+	mi := &file_txcoord_v1_tables_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -385,7 +487,7 @@ func (x *CreateTableRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTableRequest.ProtoReflect.Descriptor instead.
 func (*CreateTableRequest) Descriptor() ([]byte, []int) {
-	return file_txcoord_v1_tables_proto_rawDescGZIP(), []int{3}
+	return file_txcoord_v1_tables_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *CreateTableRequest) GetCatalog() string {
@@ -473,7 +575,7 @@ type CreateTableResponse struct {
 
 func (x *CreateTableResponse) Reset() {
 	*x = CreateTableResponse{}
-	mi := &file_txcoord_v1_tables_proto_msgTypes[4]
+	mi := &file_txcoord_v1_tables_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -485,7 +587,7 @@ func (x *CreateTableResponse) String() string {
 func (*CreateTableResponse) ProtoMessage() {}
 
 func (x *CreateTableResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_txcoord_v1_tables_proto_msgTypes[4]
+	mi := &file_txcoord_v1_tables_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -498,7 +600,7 @@ func (x *CreateTableResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTableResponse.ProtoReflect.Descriptor instead.
 func (*CreateTableResponse) Descriptor() ([]byte, []int) {
-	return file_txcoord_v1_tables_proto_rawDescGZIP(), []int{4}
+	return file_txcoord_v1_tables_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *CreateTableResponse) GetLatestSnapshot() uint64 {
@@ -541,7 +643,7 @@ type ListTablesRequest struct {
 
 func (x *ListTablesRequest) Reset() {
 	*x = ListTablesRequest{}
-	mi := &file_txcoord_v1_tables_proto_msgTypes[5]
+	mi := &file_txcoord_v1_tables_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -553,7 +655,7 @@ func (x *ListTablesRequest) String() string {
 func (*ListTablesRequest) ProtoMessage() {}
 
 func (x *ListTablesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_txcoord_v1_tables_proto_msgTypes[5]
+	mi := &file_txcoord_v1_tables_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -566,7 +668,7 @@ func (x *ListTablesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTablesRequest.ProtoReflect.Descriptor instead.
 func (*ListTablesRequest) Descriptor() ([]byte, []int) {
-	return file_txcoord_v1_tables_proto_rawDescGZIP(), []int{5}
+	return file_txcoord_v1_tables_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *ListTablesRequest) GetCatalog() string {
@@ -619,7 +721,7 @@ type ListTablesResponse struct {
 
 func (x *ListTablesResponse) Reset() {
 	*x = ListTablesResponse{}
-	mi := &file_txcoord_v1_tables_proto_msgTypes[6]
+	mi := &file_txcoord_v1_tables_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -631,7 +733,7 @@ func (x *ListTablesResponse) String() string {
 func (*ListTablesResponse) ProtoMessage() {}
 
 func (x *ListTablesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_txcoord_v1_tables_proto_msgTypes[6]
+	mi := &file_txcoord_v1_tables_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -644,7 +746,7 @@ func (x *ListTablesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTablesResponse.ProtoReflect.Descriptor instead.
 func (*ListTablesResponse) Descriptor() ([]byte, []int) {
-	return file_txcoord_v1_tables_proto_rawDescGZIP(), []int{6}
+	return file_txcoord_v1_tables_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ListTablesResponse) GetLatestSnapshot() uint64 {
@@ -683,7 +785,7 @@ type DescribeTableRequest struct {
 
 func (x *DescribeTableRequest) Reset() {
 	*x = DescribeTableRequest{}
-	mi := &file_txcoord_v1_tables_proto_msgTypes[7]
+	mi := &file_txcoord_v1_tables_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -695,7 +797,7 @@ func (x *DescribeTableRequest) String() string {
 func (*DescribeTableRequest) ProtoMessage() {}
 
 func (x *DescribeTableRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_txcoord_v1_tables_proto_msgTypes[7]
+	mi := &file_txcoord_v1_tables_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -708,7 +810,7 @@ func (x *DescribeTableRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeTableRequest.ProtoReflect.Descriptor instead.
 func (*DescribeTableRequest) Descriptor() ([]byte, []int) {
-	return file_txcoord_v1_tables_proto_rawDescGZIP(), []int{7}
+	return file_txcoord_v1_tables_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *DescribeTableRequest) GetCatalog() string {
@@ -753,7 +855,7 @@ type DescribeTableResponse struct {
 
 func (x *DescribeTableResponse) Reset() {
 	*x = DescribeTableResponse{}
-	mi := &file_txcoord_v1_tables_proto_msgTypes[8]
+	mi := &file_txcoord_v1_tables_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -765,7 +867,7 @@ func (x *DescribeTableResponse) String() string {
 func (*DescribeTableResponse) ProtoMessage() {}
 
 func (x *DescribeTableResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_txcoord_v1_tables_proto_msgTypes[8]
+	mi := &file_txcoord_v1_tables_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -778,7 +880,7 @@ func (x *DescribeTableResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeTableResponse.ProtoReflect.Descriptor instead.
 func (*DescribeTableResponse) Descriptor() ([]byte, []int) {
-	return file_txcoord_v1_tables_proto_rawDescGZIP(), []int{8}
+	return file_txcoord_v1_tables_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *DescribeTableResponse) GetLatestSnapshot() uint64 {
@@ -838,7 +940,7 @@ type PendingChange struct {
 
 func (x *PendingChange) Reset() {
 	*x = PendingChange{}
-	mi := &file_txcoord_v1_tables_proto_msgTypes[9]
+	mi := &file_txcoord_v1_tables_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -850,7 +952,7 @@ func (x *PendingChange) String() string {
 func (*PendingChange) ProtoMessage() {}
 
 func (x *PendingChange) ProtoReflect() protoreflect.Message {
-	mi := &file_txcoord_v1_tables_proto_msgTypes[9]
+	mi := &file_txcoord_v1_tables_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -863,7 +965,7 @@ func (x *PendingChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PendingChange.ProtoReflect.Descriptor instead.
 func (*PendingChange) Descriptor() ([]byte, []int) {
-	return file_txcoord_v1_tables_proto_rawDescGZIP(), []int{9}
+	return file_txcoord_v1_tables_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *PendingChange) GetChangeNumber() int64 {
@@ -904,7 +1006,7 @@ type Round struct {
 
 func (x *Round) Reset() {
 	*x = Round{}
-	mi := &file_txcoord_v1_tables_proto_msgTypes[10]
+	mi := &file_txcoord_v1_tables_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -916,7 +1018,7 @@ func (x *Round) String() string {
 func (*Round) ProtoMessage() {}
 
 func (x *Round) ProtoReflect() protoreflect.Message {
-	mi := &file_txcoord_v1_tables_proto_msgTypes[10]
+	mi := &file_txcoord_v1_tables_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -929,7 +1031,7 @@ func (x *Round) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Round.ProtoReflect.Descriptor instead.
 func (*Round) Descriptor() ([]byte, []int) {
-	return file_txcoord_v1_tables_proto_rawDescGZIP(), []int{10}
+	return file_txcoord_v1_tables_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Round) GetId() string {
@@ -994,7 +1096,7 @@ type TableState struct {
 
 func (x *TableState) Reset() {
 	*x = TableState{}
-	mi := &file_txcoord_v1_tables_proto_msgTypes[11]
+	mi := &file_txcoord_v1_tables_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1006,7 +1108,7 @@ func (x *TableState) String() string {
 func (*TableState) ProtoMessage() {}
 
 func (x *TableState) ProtoReflect() protoreflect.Message {
-	mi := &file_txcoord_v1_tables_proto_msgTypes[11]
+	mi := &file_txcoord_v1_tables_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1019,7 +1121,7 @@ func (x *TableState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TableState.ProtoReflect.Descriptor instead.
 func (*TableState) Descriptor() ([]byte, []int) {
-	return file_txcoord_v1_tables_proto_rawDescGZIP(), []int{11}
+	return file_txcoord_v1_tables_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *TableState) GetVersion() int64 {
@@ -1114,14 +1216,17 @@ type ReleaseTableRequest struct {
 	// The highest snapshot version seen.
 	AtLeastSnapshot uint64 `protobuf:"varint,2,opt,name=at_least_snapshot,json=atLeastSnapshot,proto3" json:"at_least_snapshot,omitempty"`
 	// The table, by name, id or URI.
-	Table         string `protobuf:"bytes,3,opt,name=table,proto3" json:"table,omitempty"`
+	Table string `protobuf:"bytes,3,opt,name=table,proto3" json:"table,omitempty"`
+	// Releases a table whose protocol has the fence, and leaves it there: until
+	// somebody takes it out, no engine writes the table.
+	KeepFence     bool `protobuf:"varint,4,opt,name=keep_fence,json=keepFence,proto3" json:"keep_fence,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ReleaseTableRequest) Reset() {
 	*x = ReleaseTableRequest{}
-	mi := &file_txcoord_v1_tables_proto_msgTypes[12]
+	mi := &file_txcoord_v1_tables_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1133,7 +1238,7 @@ func (x *ReleaseTableRequest) String() string {
 func (*ReleaseTableRequest) ProtoMessage() {}
 
 func (x *ReleaseTableRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_txcoord_v1_tables_proto_msgTypes[12]
+	mi := &file_txcoord_v1_tables_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1146,7 +1251,7 @@ func (x *ReleaseTableRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseTableRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseTableRequest) Descriptor() ([]byte, []int) {
-	return file_txcoord_v1_tables_proto_rawDescGZIP(), []int{12}
+	return file_txcoord_v1_tables_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ReleaseTableRequest) GetCatalog() string {
@@ -1170,6 +1275,13 @@ func (x *ReleaseTableRequest) GetTable() string {
 	return ""
 }
 
+func (x *ReleaseTableRequest) GetKeepFence() bool {
+	if x != nil {
+		return x.KeepFence
+	}
+	return false
+}
+
 // ReleaseTableResponse says that the table is out of the catalog.
 type ReleaseTableResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1181,7 +1293,7 @@ type ReleaseTableResponse struct {
 
 func (x *ReleaseTableResponse) Reset() {
 	*x = ReleaseTableResponse{}
-	mi := &file_txcoord_v1_tables_proto_msgTypes[13]
+	mi := &file_txcoord_v1_tables_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1193,7 +1305,7 @@ func (x *ReleaseTableResponse) String() string {
 func (*ReleaseTableResponse) ProtoMessage() {}
 
 func (x *ReleaseTableResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_txcoord_v1_tables_proto_msgTypes[13]
+	mi := &file_txcoord_v1_tables_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1206,7 +1318,7 @@ func (x *ReleaseTableResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseTableResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseTableResponse) Descriptor() ([]byte, []int) {
-	return file_txcoord_v1_tables_proto_rawDescGZIP(), []int{13}
+	return file_txcoord_v1_tables_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ReleaseTableResponse) GetLatestSnapshot() uint64 {
@@ -1233,7 +1345,7 @@ type SetTableModeRequest struct {
 
 func (x *SetTableModeRequest) Reset() {
 	*x = SetTableModeRequest{}
-	mi := &file_txcoord_v1_tables_proto_msgTypes[14]
+	mi := &file_txcoord_v1_tables_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1245,7 +1357,7 @@ func (x *SetTableModeRequest) String() string {
 func (*SetTableModeRequest) ProtoMessage() {}
 
 func (x *SetTableModeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_txcoord_v1_tables_proto_msgTypes[14]
+	mi := &file_txcoord_v1_tables_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1258,7 +1370,7 @@ func (x *SetTableModeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetTableModeRequest.ProtoReflect.Descriptor instead.
 func (*SetTableModeRequest) Descriptor() ([]byte, []int) {
-	return file_txcoord_v1_tables_proto_rawDescGZIP(), []int{14}
+	return file_txcoord_v1_tables_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *SetTableModeRequest) GetCatalog() string {
@@ -1302,7 +1414,7 @@ type SetTableModeResponse struct {
 
 func (x *SetTableModeResponse) Reset() {
 	*x = SetTableModeResponse{}
-	mi := &file_txcoord_v1_tables_proto_msgTypes[15]
+	mi := &file_txcoord_v1_tables_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1314,7 +1426,7 @@ func (x *SetTableModeResponse) String() string {
 func (*SetTableModeResponse) ProtoMessage() {}
 
 func (x *SetTableModeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_txcoord_v1_tables_proto_msgTypes[15]
+	mi := &file_txcoord_v1_tables_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1327,7 +1439,7 @@ func (x *SetTableModeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetTableModeResponse.ProtoReflect.Descriptor instead.
 func (*SetTableModeResponse) Descriptor() ([]byte, []int) {
-	return file_txcoord_v1_tables_proto_rawDescGZIP(), []int{15}
+	return file_txcoord_v1_tables_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *SetTableModeResponse) GetLatestSnapshot() uint64 {
@@ -1338,6 +1450,255 @@ func (x *SetTableModeResponse) GetLatestSnapshot() uint64 {
 }
 
 func (x *SetTableModeResponse) GetTable() *Table {
+	if x != nil {
+		return x.Table
+	}
+	return nil
+}
+
+// FenceTableRequest names a table.
+type FenceTableRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The catalog.
+	Catalog string `protobuf:"bytes,1,opt,name=catalog,proto3" json:"catalog,omitempty"`
+	// The highest snapshot version seen.
+	AtLeastSnapshot uint64 `protobuf:"varint,2,opt,name=at_least_snapshot,json=atLeastSnapshot,proto3" json:"at_least_snapshot,omitempty"`
+	// The table, by name, id or URI.
+	Table string `protobuf:"bytes,3,opt,name=table,proto3" json:"table,omitempty"`
+	// The operator's word that nobody who read the table's protocol before the fence
+	// was published will write any more: all other writers are stopped, or have begun
+	// anew. Recorded; the fence counts at once.
+	NoOlderWriters bool `protobuf:"varint,4,opt,name=no_older_writers,json=noOlderWriters,proto3" json:"no_older_writers,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *FenceTableRequest) Reset() {
+	*x = FenceTableRequest{}
+	mi := &file_txcoord_v1_tables_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FenceTableRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FenceTableRequest) ProtoMessage() {}
+
+func (x *FenceTableRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_txcoord_v1_tables_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FenceTableRequest.ProtoReflect.Descriptor instead.
+func (*FenceTableRequest) Descriptor() ([]byte, []int) {
+	return file_txcoord_v1_tables_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *FenceTableRequest) GetCatalog() string {
+	if x != nil {
+		return x.Catalog
+	}
+	return ""
+}
+
+func (x *FenceTableRequest) GetAtLeastSnapshot() uint64 {
+	if x != nil {
+		return x.AtLeastSnapshot
+	}
+	return 0
+}
+
+func (x *FenceTableRequest) GetTable() string {
+	if x != nil {
+		return x.Table
+	}
+	return ""
+}
+
+func (x *FenceTableRequest) GetNoOlderWriters() bool {
+	if x != nil {
+		return x.NoOlderWriters
+	}
+	return false
+}
+
+// FenceTableResponse describes the table.
+type FenceTableResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The newest snapshot version.
+	LatestSnapshot uint64 `protobuf:"varint,1,opt,name=latest_snapshot,json=latestSnapshot,proto3" json:"latest_snapshot,omitempty"`
+	// The table; fenced.
+	Table         *Table `protobuf:"bytes,2,opt,name=table,proto3" json:"table,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FenceTableResponse) Reset() {
+	*x = FenceTableResponse{}
+	mi := &file_txcoord_v1_tables_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FenceTableResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FenceTableResponse) ProtoMessage() {}
+
+func (x *FenceTableResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_txcoord_v1_tables_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FenceTableResponse.ProtoReflect.Descriptor instead.
+func (*FenceTableResponse) Descriptor() ([]byte, []int) {
+	return file_txcoord_v1_tables_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *FenceTableResponse) GetLatestSnapshot() uint64 {
+	if x != nil {
+		return x.LatestSnapshot
+	}
+	return 0
+}
+
+func (x *FenceTableResponse) GetTable() *Table {
+	if x != nil {
+		return x.Table
+	}
+	return nil
+}
+
+// UnfenceTableRequest names a table.
+type UnfenceTableRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The catalog.
+	Catalog string `protobuf:"bytes,1,opt,name=catalog,proto3" json:"catalog,omitempty"`
+	// The highest snapshot version seen.
+	AtLeastSnapshot uint64 `protobuf:"varint,2,opt,name=at_least_snapshot,json=atLeastSnapshot,proto3" json:"at_least_snapshot,omitempty"`
+	// The table, by name, id or URI.
+	Table         string `protobuf:"bytes,3,opt,name=table,proto3" json:"table,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UnfenceTableRequest) Reset() {
+	*x = UnfenceTableRequest{}
+	mi := &file_txcoord_v1_tables_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UnfenceTableRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UnfenceTableRequest) ProtoMessage() {}
+
+func (x *UnfenceTableRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_txcoord_v1_tables_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UnfenceTableRequest.ProtoReflect.Descriptor instead.
+func (*UnfenceTableRequest) Descriptor() ([]byte, []int) {
+	return file_txcoord_v1_tables_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *UnfenceTableRequest) GetCatalog() string {
+	if x != nil {
+		return x.Catalog
+	}
+	return ""
+}
+
+func (x *UnfenceTableRequest) GetAtLeastSnapshot() uint64 {
+	if x != nil {
+		return x.AtLeastSnapshot
+	}
+	return 0
+}
+
+func (x *UnfenceTableRequest) GetTable() string {
+	if x != nil {
+		return x.Table
+	}
+	return ""
+}
+
+// UnfenceTableResponse describes the table.
+type UnfenceTableResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The newest snapshot version.
+	LatestSnapshot uint64 `protobuf:"varint,1,opt,name=latest_snapshot,json=latestSnapshot,proto3" json:"latest_snapshot,omitempty"`
+	// The table; open.
+	Table         *Table `protobuf:"bytes,2,opt,name=table,proto3" json:"table,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UnfenceTableResponse) Reset() {
+	*x = UnfenceTableResponse{}
+	mi := &file_txcoord_v1_tables_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UnfenceTableResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UnfenceTableResponse) ProtoMessage() {}
+
+func (x *UnfenceTableResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_txcoord_v1_tables_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UnfenceTableResponse.ProtoReflect.Descriptor instead.
+func (*UnfenceTableResponse) Descriptor() ([]byte, []int) {
+	return file_txcoord_v1_tables_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *UnfenceTableResponse) GetLatestSnapshot() uint64 {
+	if x != nil {
+		return x.LatestSnapshot
+	}
+	return 0
+}
+
+func (x *UnfenceTableResponse) GetTable() *Table {
 	if x != nil {
 		return x.Table
 	}
@@ -1363,7 +1724,7 @@ type ThawTableRequest struct {
 
 func (x *ThawTableRequest) Reset() {
 	*x = ThawTableRequest{}
-	mi := &file_txcoord_v1_tables_proto_msgTypes[16]
+	mi := &file_txcoord_v1_tables_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1375,7 +1736,7 @@ func (x *ThawTableRequest) String() string {
 func (*ThawTableRequest) ProtoMessage() {}
 
 func (x *ThawTableRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_txcoord_v1_tables_proto_msgTypes[16]
+	mi := &file_txcoord_v1_tables_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1388,7 +1749,7 @@ func (x *ThawTableRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ThawTableRequest.ProtoReflect.Descriptor instead.
 func (*ThawTableRequest) Descriptor() ([]byte, []int) {
-	return file_txcoord_v1_tables_proto_rawDescGZIP(), []int{16}
+	return file_txcoord_v1_tables_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ThawTableRequest) GetCatalog() string {
@@ -1442,7 +1803,7 @@ type ThawTableResponse struct {
 
 func (x *ThawTableResponse) Reset() {
 	*x = ThawTableResponse{}
-	mi := &file_txcoord_v1_tables_proto_msgTypes[17]
+	mi := &file_txcoord_v1_tables_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1454,7 +1815,7 @@ func (x *ThawTableResponse) String() string {
 func (*ThawTableResponse) ProtoMessage() {}
 
 func (x *ThawTableResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_txcoord_v1_tables_proto_msgTypes[17]
+	mi := &file_txcoord_v1_tables_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1467,7 +1828,7 @@ func (x *ThawTableResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ThawTableResponse.ProtoReflect.Descriptor instead.
 func (*ThawTableResponse) Descriptor() ([]byte, []int) {
-	return file_txcoord_v1_tables_proto_rawDescGZIP(), []int{17}
+	return file_txcoord_v1_tables_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ThawTableResponse) GetLatestSnapshot() uint64 {
@@ -1512,7 +1873,7 @@ type GivenUpChange struct {
 
 func (x *GivenUpChange) Reset() {
 	*x = GivenUpChange{}
-	mi := &file_txcoord_v1_tables_proto_msgTypes[18]
+	mi := &file_txcoord_v1_tables_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1524,7 +1885,7 @@ func (x *GivenUpChange) String() string {
 func (*GivenUpChange) ProtoMessage() {}
 
 func (x *GivenUpChange) ProtoReflect() protoreflect.Message {
-	mi := &file_txcoord_v1_tables_proto_msgTypes[18]
+	mi := &file_txcoord_v1_tables_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1537,7 +1898,7 @@ func (x *GivenUpChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GivenUpChange.ProtoReflect.Descriptor instead.
 func (*GivenUpChange) Descriptor() ([]byte, []int) {
-	return file_txcoord_v1_tables_proto_rawDescGZIP(), []int{18}
+	return file_txcoord_v1_tables_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *GivenUpChange) GetTransactionId() string {
@@ -1587,7 +1948,7 @@ var File_txcoord_v1_tables_proto protoreflect.FileDescriptor
 const file_txcoord_v1_tables_proto_rawDesc = "" +
 	"\n" +
 	"\x17txcoord/v1/tables.proto\x12\n" +
-	"txcoord.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17txcoord/v1/common.proto\"\xd9\x02\n" +
+	"txcoord.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17txcoord/v1/common.proto\"\xa3\x03\n" +
 	"\x05Table\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x10\n" +
@@ -1601,7 +1962,17 @@ const file_txcoord_v1_tables_proto_rawDesc = "" +
 	"\x06freeze\x18\t \x01(\v2\x12.txcoord.v1.FreezeR\x06freeze\x12'\n" +
 	"\x0fpending_changes\x18\n" +
 	" \x01(\rR\x0ependingChanges\x12\x18\n" +
-	"\astopped\x18\v \x01(\tR\astopped\"\xf9\x01\n" +
+	"\astopped\x18\v \x01(\tR\astopped\x12'\n" +
+	"\x05fence\x18\f \x01(\v2\x11.txcoord.v1.FenceR\x05fence\x12\x1f\n" +
+	"\vmode_reason\x18\r \x01(\tR\n" +
+	"modeReason\"\xcb\x01\n" +
+	"\x05Fence\x12\x18\n" +
+	"\aversion\x18\x01 \x01(\x03R\aversion\x120\n" +
+	"\x05since\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x12\x16\n" +
+	"\x06counts\x18\x03 \x01(\bR\x06counts\x12=\n" +
+	"\fdecided_from\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\vdecidedFrom\x12\x1f\n" +
+	"\vby_operator\x18\x05 \x01(\bR\n" +
+	"byOperator\"\xf9\x01\n" +
 	"\x14RegisterTableRequest\x12\x18\n" +
 	"\acatalog\x18\x01 \x01(\tR\acatalog\x12*\n" +
 	"\x11at_least_snapshot\x18\x02 \x01(\x04R\x0fatLeastSnapshot\x12\x12\n" +
@@ -1689,11 +2060,13 @@ const file_txcoord_v1_tables_proto_rawDesc = "" +
 	"\x05bytes\x18\f \x01(\x04R\x05bytes\x1a=\n" +
 	"\x0fPropertiesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"q\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x90\x01\n" +
 	"\x13ReleaseTableRequest\x12\x18\n" +
 	"\acatalog\x18\x01 \x01(\tR\acatalog\x12*\n" +
 	"\x11at_least_snapshot\x18\x02 \x01(\x04R\x0fatLeastSnapshot\x12\x14\n" +
-	"\x05table\x18\x03 \x01(\tR\x05table\"?\n" +
+	"\x05table\x18\x03 \x01(\tR\x05table\x12\x1d\n" +
+	"\n" +
+	"keep_fence\x18\x04 \x01(\bR\tkeepFence\"?\n" +
 	"\x14ReleaseTableResponse\x12'\n" +
 	"\x0flatest_snapshot\x18\x01 \x01(\x04R\x0elatestSnapshot\"\x9c\x01\n" +
 	"\x13SetTableModeRequest\x12\x18\n" +
@@ -1702,6 +2075,21 @@ const file_txcoord_v1_tables_proto_rawDesc = "" +
 	"\x05table\x18\x03 \x01(\tR\x05table\x12)\n" +
 	"\x04mode\x18\x04 \x01(\x0e2\x15.txcoord.v1.TableModeR\x04mode\"h\n" +
 	"\x14SetTableModeResponse\x12'\n" +
+	"\x0flatest_snapshot\x18\x01 \x01(\x04R\x0elatestSnapshot\x12'\n" +
+	"\x05table\x18\x02 \x01(\v2\x11.txcoord.v1.TableR\x05table\"\x99\x01\n" +
+	"\x11FenceTableRequest\x12\x18\n" +
+	"\acatalog\x18\x01 \x01(\tR\acatalog\x12*\n" +
+	"\x11at_least_snapshot\x18\x02 \x01(\x04R\x0fatLeastSnapshot\x12\x14\n" +
+	"\x05table\x18\x03 \x01(\tR\x05table\x12(\n" +
+	"\x10no_older_writers\x18\x04 \x01(\bR\x0enoOlderWriters\"f\n" +
+	"\x12FenceTableResponse\x12'\n" +
+	"\x0flatest_snapshot\x18\x01 \x01(\x04R\x0elatestSnapshot\x12'\n" +
+	"\x05table\x18\x02 \x01(\v2\x11.txcoord.v1.TableR\x05table\"q\n" +
+	"\x13UnfenceTableRequest\x12\x18\n" +
+	"\acatalog\x18\x01 \x01(\tR\acatalog\x12*\n" +
+	"\x11at_least_snapshot\x18\x02 \x01(\x04R\x0fatLeastSnapshot\x12\x14\n" +
+	"\x05table\x18\x03 \x01(\tR\x05table\"h\n" +
+	"\x14UnfenceTableResponse\x12'\n" +
 	"\x0flatest_snapshot\x18\x01 \x01(\x04R\x0elatestSnapshot\x12'\n" +
 	"\x05table\x18\x02 \x01(\v2\x11.txcoord.v1.TableR\x05table\"\xa0\x01\n" +
 	"\x10ThawTableRequest\x12\x18\n" +
@@ -1721,7 +2109,7 @@ const file_txcoord_v1_tables_proto_rawDesc = "" +
 	"\x04path\x18\x04 \x01(\tR\x04path\x12\x16\n" +
 	"\x06detail\x18\x05 \x01(\tR\x06detail\x12\x1d\n" +
 	"\n" +
-	"applied_on\x18\x06 \x03(\tR\tappliedOn2\xc7\x04\n" +
+	"applied_on\x18\x06 \x03(\tR\tappliedOn2\xe7\x05\n" +
 	"\fTableService\x12T\n" +
 	"\rRegisterTable\x12 .txcoord.v1.RegisterTableRequest\x1a!.txcoord.v1.RegisterTableResponse\x12N\n" +
 	"\vCreateTable\x12\x1e.txcoord.v1.CreateTableRequest\x1a\x1f.txcoord.v1.CreateTableResponse\x12K\n" +
@@ -1729,7 +2117,10 @@ const file_txcoord_v1_tables_proto_rawDesc = "" +
 	"ListTables\x12\x1d.txcoord.v1.ListTablesRequest\x1a\x1e.txcoord.v1.ListTablesResponse\x12T\n" +
 	"\rDescribeTable\x12 .txcoord.v1.DescribeTableRequest\x1a!.txcoord.v1.DescribeTableResponse\x12Q\n" +
 	"\fReleaseTable\x12\x1f.txcoord.v1.ReleaseTableRequest\x1a .txcoord.v1.ReleaseTableResponse\x12Q\n" +
-	"\fSetTableMode\x12\x1f.txcoord.v1.SetTableModeRequest\x1a .txcoord.v1.SetTableModeResponse\x12H\n" +
+	"\fSetTableMode\x12\x1f.txcoord.v1.SetTableModeRequest\x1a .txcoord.v1.SetTableModeResponse\x12K\n" +
+	"\n" +
+	"FenceTable\x12\x1d.txcoord.v1.FenceTableRequest\x1a\x1e.txcoord.v1.FenceTableResponse\x12Q\n" +
+	"\fUnfenceTable\x12\x1f.txcoord.v1.UnfenceTableRequest\x1a .txcoord.v1.UnfenceTableResponse\x12H\n" +
 	"\tThawTable\x12\x1c.txcoord.v1.ThawTableRequest\x1a\x1d.txcoord.v1.ThawTableResponseB7Z5github.com/txcoord/txcoord/proto/txcoord/v1;txcoordv1b\x06proto3"
 
 var (
@@ -1744,77 +2135,91 @@ func file_txcoord_v1_tables_proto_rawDescGZIP() []byte {
 	return file_txcoord_v1_tables_proto_rawDescData
 }
 
-var file_txcoord_v1_tables_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
+var file_txcoord_v1_tables_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
 var file_txcoord_v1_tables_proto_goTypes = []any{
 	(*Table)(nil),                 // 0: txcoord.v1.Table
-	(*RegisterTableRequest)(nil),  // 1: txcoord.v1.RegisterTableRequest
-	(*RegisterTableResponse)(nil), // 2: txcoord.v1.RegisterTableResponse
-	(*CreateTableRequest)(nil),    // 3: txcoord.v1.CreateTableRequest
-	(*CreateTableResponse)(nil),   // 4: txcoord.v1.CreateTableResponse
-	(*ListTablesRequest)(nil),     // 5: txcoord.v1.ListTablesRequest
-	(*ListTablesResponse)(nil),    // 6: txcoord.v1.ListTablesResponse
-	(*DescribeTableRequest)(nil),  // 7: txcoord.v1.DescribeTableRequest
-	(*DescribeTableResponse)(nil), // 8: txcoord.v1.DescribeTableResponse
-	(*PendingChange)(nil),         // 9: txcoord.v1.PendingChange
-	(*Round)(nil),                 // 10: txcoord.v1.Round
-	(*TableState)(nil),            // 11: txcoord.v1.TableState
-	(*ReleaseTableRequest)(nil),   // 12: txcoord.v1.ReleaseTableRequest
-	(*ReleaseTableResponse)(nil),  // 13: txcoord.v1.ReleaseTableResponse
-	(*SetTableModeRequest)(nil),   // 14: txcoord.v1.SetTableModeRequest
-	(*SetTableModeResponse)(nil),  // 15: txcoord.v1.SetTableModeResponse
-	(*ThawTableRequest)(nil),      // 16: txcoord.v1.ThawTableRequest
-	(*ThawTableResponse)(nil),     // 17: txcoord.v1.ThawTableResponse
-	(*GivenUpChange)(nil),         // 18: txcoord.v1.GivenUpChange
-	nil,                           // 19: txcoord.v1.CreateTableRequest.PropertiesEntry
-	nil,                           // 20: txcoord.v1.TableState.PropertiesEntry
-	(TableMode)(0),                // 21: txcoord.v1.TableMode
-	(*Freeze)(nil),                // 22: txcoord.v1.Freeze
-	(Rule)(0),                     // 23: txcoord.v1.Rule
-	(*timestamppb.Timestamp)(nil), // 24: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 25: google.protobuf.Duration
+	(*Fence)(nil),                 // 1: txcoord.v1.Fence
+	(*RegisterTableRequest)(nil),  // 2: txcoord.v1.RegisterTableRequest
+	(*RegisterTableResponse)(nil), // 3: txcoord.v1.RegisterTableResponse
+	(*CreateTableRequest)(nil),    // 4: txcoord.v1.CreateTableRequest
+	(*CreateTableResponse)(nil),   // 5: txcoord.v1.CreateTableResponse
+	(*ListTablesRequest)(nil),     // 6: txcoord.v1.ListTablesRequest
+	(*ListTablesResponse)(nil),    // 7: txcoord.v1.ListTablesResponse
+	(*DescribeTableRequest)(nil),  // 8: txcoord.v1.DescribeTableRequest
+	(*DescribeTableResponse)(nil), // 9: txcoord.v1.DescribeTableResponse
+	(*PendingChange)(nil),         // 10: txcoord.v1.PendingChange
+	(*Round)(nil),                 // 11: txcoord.v1.Round
+	(*TableState)(nil),            // 12: txcoord.v1.TableState
+	(*ReleaseTableRequest)(nil),   // 13: txcoord.v1.ReleaseTableRequest
+	(*ReleaseTableResponse)(nil),  // 14: txcoord.v1.ReleaseTableResponse
+	(*SetTableModeRequest)(nil),   // 15: txcoord.v1.SetTableModeRequest
+	(*SetTableModeResponse)(nil),  // 16: txcoord.v1.SetTableModeResponse
+	(*FenceTableRequest)(nil),     // 17: txcoord.v1.FenceTableRequest
+	(*FenceTableResponse)(nil),    // 18: txcoord.v1.FenceTableResponse
+	(*UnfenceTableRequest)(nil),   // 19: txcoord.v1.UnfenceTableRequest
+	(*UnfenceTableResponse)(nil),  // 20: txcoord.v1.UnfenceTableResponse
+	(*ThawTableRequest)(nil),      // 21: txcoord.v1.ThawTableRequest
+	(*ThawTableResponse)(nil),     // 22: txcoord.v1.ThawTableResponse
+	(*GivenUpChange)(nil),         // 23: txcoord.v1.GivenUpChange
+	nil,                           // 24: txcoord.v1.CreateTableRequest.PropertiesEntry
+	nil,                           // 25: txcoord.v1.TableState.PropertiesEntry
+	(TableMode)(0),                // 26: txcoord.v1.TableMode
+	(*Freeze)(nil),                // 27: txcoord.v1.Freeze
+	(*timestamppb.Timestamp)(nil), // 28: google.protobuf.Timestamp
+	(Rule)(0),                     // 29: txcoord.v1.Rule
+	(*durationpb.Duration)(nil),   // 30: google.protobuf.Duration
 }
 var file_txcoord_v1_tables_proto_depIdxs = []int32{
-	21, // 0: txcoord.v1.Table.mode:type_name -> txcoord.v1.TableMode
-	22, // 1: txcoord.v1.Table.freeze:type_name -> txcoord.v1.Freeze
-	21, // 2: txcoord.v1.RegisterTableRequest.mode:type_name -> txcoord.v1.TableMode
-	0,  // 3: txcoord.v1.RegisterTableResponse.table:type_name -> txcoord.v1.Table
-	19, // 4: txcoord.v1.CreateTableRequest.properties:type_name -> txcoord.v1.CreateTableRequest.PropertiesEntry
-	21, // 5: txcoord.v1.CreateTableRequest.mode:type_name -> txcoord.v1.TableMode
-	0,  // 6: txcoord.v1.CreateTableResponse.table:type_name -> txcoord.v1.Table
-	0,  // 7: txcoord.v1.ListTablesResponse.tables:type_name -> txcoord.v1.Table
-	0,  // 8: txcoord.v1.DescribeTableResponse.table:type_name -> txcoord.v1.Table
-	9,  // 9: txcoord.v1.DescribeTableResponse.pending:type_name -> txcoord.v1.PendingChange
-	10, // 10: txcoord.v1.DescribeTableResponse.open_round:type_name -> txcoord.v1.Round
-	11, // 11: txcoord.v1.DescribeTableResponse.state:type_name -> txcoord.v1.TableState
-	23, // 12: txcoord.v1.PendingChange.given_up:type_name -> txcoord.v1.Rule
-	24, // 13: txcoord.v1.Round.opened_at:type_name -> google.protobuf.Timestamp
-	20, // 14: txcoord.v1.TableState.properties:type_name -> txcoord.v1.TableState.PropertiesEntry
-	25, // 15: txcoord.v1.TableState.log_retention:type_name -> google.protobuf.Duration
-	25, // 16: txcoord.v1.TableState.deleted_file_retention:type_name -> google.protobuf.Duration
-	21, // 17: txcoord.v1.SetTableModeRequest.mode:type_name -> txcoord.v1.TableMode
-	0,  // 18: txcoord.v1.SetTableModeResponse.table:type_name -> txcoord.v1.Table
-	0,  // 19: txcoord.v1.ThawTableResponse.table:type_name -> txcoord.v1.Table
-	18, // 20: txcoord.v1.ThawTableResponse.given_up:type_name -> txcoord.v1.GivenUpChange
-	23, // 21: txcoord.v1.GivenUpChange.rule:type_name -> txcoord.v1.Rule
-	1,  // 22: txcoord.v1.TableService.RegisterTable:input_type -> txcoord.v1.RegisterTableRequest
-	3,  // 23: txcoord.v1.TableService.CreateTable:input_type -> txcoord.v1.CreateTableRequest
-	5,  // 24: txcoord.v1.TableService.ListTables:input_type -> txcoord.v1.ListTablesRequest
-	7,  // 25: txcoord.v1.TableService.DescribeTable:input_type -> txcoord.v1.DescribeTableRequest
-	12, // 26: txcoord.v1.TableService.ReleaseTable:input_type -> txcoord.v1.ReleaseTableRequest
-	14, // 27: txcoord.v1.TableService.SetTableMode:input_type -> txcoord.v1.SetTableModeRequest
-	16, // 28: txcoord.v1.TableService.ThawTable:input_type -> txcoord.v1.ThawTableRequest
-	2,  // 29: txcoord.v1.TableService.RegisterTable:output_type -> txcoord.v1.RegisterTableResponse
-	4,  // 30: txcoord.v1.TableService.CreateTable:output_type -> txcoord.v1.CreateTableResponse
-	6,  // 31: txcoord.v1.TableService.ListTables:output_type -> txcoord.v1.ListTablesResponse
-	8,  // 32: txcoord.v1.TableService.DescribeTable:output_type -> txcoord.v1.DescribeTableResponse
-	13, // 33: txcoord.v1.TableService.ReleaseTable:output_type -> txcoord.v1.ReleaseTableResponse
-	15, // 34: txcoord.v1.TableService.SetTableMode:output_type -> txcoord.v1.SetTableModeResponse
-	17, // 35: txcoord.v1.TableService.ThawTable:output_type -> txcoord.v1.ThawTableResponse
-	29, // [29:36] is the sub-list for method output_type
-	22, // [22:29] is the sub-list for method input_type
-	22, // [22:22] is the sub-list for extension type_name
-	22, // [22:22] is the sub-list for extension extendee
-	0,  // [0:22] is the sub-list for field type_name
+	26, // 0: txcoord.v1.Table.mode:type_name -> txcoord.v1.TableMode
+	27, // 1: txcoord.v1.Table.freeze:type_name -> txcoord.v1.Freeze
+	1,  // 2: txcoord.v1.Table.fence:type_name -> txcoord.v1.Fence
+	28, // 3: txcoord.v1.Fence.since:type_name -> google.protobuf.Timestamp
+	28, // 4: txcoord.v1.Fence.decided_from:type_name -> google.protobuf.Timestamp
+	26, // 5: txcoord.v1.RegisterTableRequest.mode:type_name -> txcoord.v1.TableMode
+	0,  // 6: txcoord.v1.RegisterTableResponse.table:type_name -> txcoord.v1.Table
+	24, // 7: txcoord.v1.CreateTableRequest.properties:type_name -> txcoord.v1.CreateTableRequest.PropertiesEntry
+	26, // 8: txcoord.v1.CreateTableRequest.mode:type_name -> txcoord.v1.TableMode
+	0,  // 9: txcoord.v1.CreateTableResponse.table:type_name -> txcoord.v1.Table
+	0,  // 10: txcoord.v1.ListTablesResponse.tables:type_name -> txcoord.v1.Table
+	0,  // 11: txcoord.v1.DescribeTableResponse.table:type_name -> txcoord.v1.Table
+	10, // 12: txcoord.v1.DescribeTableResponse.pending:type_name -> txcoord.v1.PendingChange
+	11, // 13: txcoord.v1.DescribeTableResponse.open_round:type_name -> txcoord.v1.Round
+	12, // 14: txcoord.v1.DescribeTableResponse.state:type_name -> txcoord.v1.TableState
+	29, // 15: txcoord.v1.PendingChange.given_up:type_name -> txcoord.v1.Rule
+	28, // 16: txcoord.v1.Round.opened_at:type_name -> google.protobuf.Timestamp
+	25, // 17: txcoord.v1.TableState.properties:type_name -> txcoord.v1.TableState.PropertiesEntry
+	30, // 18: txcoord.v1.TableState.log_retention:type_name -> google.protobuf.Duration
+	30, // 19: txcoord.v1.TableState.deleted_file_retention:type_name -> google.protobuf.Duration
+	26, // 20: txcoord.v1.SetTableModeRequest.mode:type_name -> txcoord.v1.TableMode
+	0,  // 21: txcoord.v1.SetTableModeResponse.table:type_name -> txcoord.v1.Table
+	0,  // 22: txcoord.v1.FenceTableResponse.table:type_name -> txcoord.v1.Table
+	0,  // 23: txcoord.v1.UnfenceTableResponse.table:type_name -> txcoord.v1.Table
+	0,  // 24: txcoord.v1.ThawTableResponse.table:type_name -> txcoord.v1.Table
+	23, // 25: txcoord.v1.ThawTableResponse.given_up:type_name -> txcoord.v1.GivenUpChange
+	29, // 26: txcoord.v1.GivenUpChange.rule:type_name -> txcoord.v1.Rule
+	2,  // 27: txcoord.v1.TableService.RegisterTable:input_type -> txcoord.v1.RegisterTableRequest
+	4,  // 28: txcoord.v1.TableService.CreateTable:input_type -> txcoord.v1.CreateTableRequest
+	6,  // 29: txcoord.v1.TableService.ListTables:input_type -> txcoord.v1.ListTablesRequest
+	8,  // 30: txcoord.v1.TableService.DescribeTable:input_type -> txcoord.v1.DescribeTableRequest
+	13, // 31: txcoord.v1.TableService.ReleaseTable:input_type -> txcoord.v1.ReleaseTableRequest
+	15, // 32: txcoord.v1.TableService.SetTableMode:input_type -> txcoord.v1.SetTableModeRequest
+	17, // 33: txcoord.v1.TableService.FenceTable:input_type -> txcoord.v1.FenceTableRequest
+	19, // 34: txcoord.v1.TableService.UnfenceTable:input_type -> txcoord.v1.UnfenceTableRequest
+	21, // 35: txcoord.v1.TableService.ThawTable:input_type -> txcoord.v1.ThawTableRequest
+	3,  // 36: txcoord.v1.TableService.RegisterTable:output_type -> txcoord.v1.RegisterTableResponse
+	5,  // 37: txcoord.v1.TableService.CreateTable:output_type -> txcoord.v1.CreateTableResponse
+	7,  // 38: txcoord.v1.TableService.ListTables:output_type -> txcoord.v1.ListTablesResponse
+	9,  // 39: txcoord.v1.TableService.DescribeTable:output_type -> txcoord.v1.DescribeTableResponse
+	14, // 40: txcoord.v1.TableService.ReleaseTable:output_type -> txcoord.v1.ReleaseTableResponse
+	16, // 41: txcoord.v1.TableService.SetTableMode:output_type -> txcoord.v1.SetTableModeResponse
+	18, // 42: txcoord.v1.TableService.FenceTable:output_type -> txcoord.v1.FenceTableResponse
+	20, // 43: txcoord.v1.TableService.UnfenceTable:output_type -> txcoord.v1.UnfenceTableResponse
+	22, // 44: txcoord.v1.TableService.ThawTable:output_type -> txcoord.v1.ThawTableResponse
+	36, // [36:45] is the sub-list for method output_type
+	27, // [27:36] is the sub-list for method input_type
+	27, // [27:27] is the sub-list for extension type_name
+	27, // [27:27] is the sub-list for extension extendee
+	0,  // [0:27] is the sub-list for field type_name
 }
 
 func init() { file_txcoord_v1_tables_proto_init() }
@@ -1829,7 +2234,7 @@ func file_txcoord_v1_tables_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_txcoord_v1_tables_proto_rawDesc), len(file_txcoord_v1_tables_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   21,
+			NumMessages:   26,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -25,6 +25,8 @@ const (
 	TableService_DescribeTable_FullMethodName = "/txcoord.v1.TableService/DescribeTable"
 	TableService_ReleaseTable_FullMethodName  = "/txcoord.v1.TableService/ReleaseTable"
 	TableService_SetTableMode_FullMethodName  = "/txcoord.v1.TableService/SetTableMode"
+	TableService_FenceTable_FullMethodName    = "/txcoord.v1.TableService/FenceTable"
+	TableService_UnfenceTable_FullMethodName  = "/txcoord.v1.TableService/UnfenceTable"
 	TableService_ThawTable_FullMethodName     = "/txcoord.v1.TableService/ThawTable"
 )
 
@@ -56,11 +58,27 @@ type TableServiceClient interface {
 	DescribeTable(ctx context.Context, in *DescribeTableRequest, opts ...grpc.CallOption) (*DescribeTableResponse, error)
 	// ReleaseTable takes a table out of the catalog and removes the owner object.
 	// The table itself stays. Errors: NOT_FOUND, FAILED_PRECONDITION
-	// (CHANGES_PENDING).
+	// (CHANGES_PENDING; WRONG_MODE for a fenced one unless `keep_fence` is set).
 	ReleaseTable(ctx context.Context, in *ReleaseTableRequest, opts ...grpc.CallOption) (*ReleaseTableResponse, error)
-	// SetTableMode changes who else may write a table. Errors: NOT_FOUND,
-	// INVALID_ARGUMENT.
+	// SetTableMode changes who else may write a table. Fences have their own calls.
+	// Errors: NOT_FOUND, INVALID_ARGUMENT, FAILED_PRECONDITION (WRONG_MODE).
 	SetTableMode(ctx context.Context, in *SetTableModeRequest, opts ...grpc.CallOption) (*SetTableModeResponse, error)
+	// FenceTable puts the writer feature `txcoordFence` into the table's protocol, in
+	// a version of its own, and answers when that is published and recorded. The
+	// fence counts, and DECIDED is offered, when a grace time has passed after that
+	// (`Table.fence.decided_from`): a writer that had read the protocol before may
+	// commit until then. Repeating the call goes on with what an earlier one began.
+	//
+	// Errors: NOT_FOUND, FAILED_PRECONDITION (TABLE_FROZEN, FEATURE_UNSUPPORTED,
+	// TABLE_PROPERTY), ABORTED (CONFLICT: the protocol was changed again and again).
+	FenceTable(ctx context.Context, in *FenceTableRequest, opts ...grpc.CallOption) (*FenceTableResponse, error)
+	// UnfenceTable takes the feature out again. The table is open, and DECIDED is not
+	// offered any more, from the decision on; the call answers when the change is
+	// published, which is after everything that was decided before. A table that is
+	// not fenced and carries the feature loses it too.
+	//
+	// Errors: as for FenceTable.
+	UnfenceTable(ctx context.Context, in *UnfenceTableRequest, opts ...grpc.CallOption) (*UnfenceTableResponse, error)
 	// ThawTable is the operator's word that the changes given up on a frozen table
 	// stay so, and that it may be written again. On a REPLACED table it gives up
 	// what is pending there. With `preview` it only says what would happen.
@@ -138,6 +156,26 @@ func (c *tableServiceClient) SetTableMode(ctx context.Context, in *SetTableModeR
 	return out, nil
 }
 
+func (c *tableServiceClient) FenceTable(ctx context.Context, in *FenceTableRequest, opts ...grpc.CallOption) (*FenceTableResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(FenceTableResponse)
+	err := c.cc.Invoke(ctx, TableService_FenceTable_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *tableServiceClient) UnfenceTable(ctx context.Context, in *UnfenceTableRequest, opts ...grpc.CallOption) (*UnfenceTableResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(UnfenceTableResponse)
+	err := c.cc.Invoke(ctx, TableService_UnfenceTable_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *tableServiceClient) ThawTable(ctx context.Context, in *ThawTableRequest, opts ...grpc.CallOption) (*ThawTableResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ThawTableResponse)
@@ -176,11 +214,27 @@ type TableServiceServer interface {
 	DescribeTable(context.Context, *DescribeTableRequest) (*DescribeTableResponse, error)
 	// ReleaseTable takes a table out of the catalog and removes the owner object.
 	// The table itself stays. Errors: NOT_FOUND, FAILED_PRECONDITION
-	// (CHANGES_PENDING).
+	// (CHANGES_PENDING; WRONG_MODE for a fenced one unless `keep_fence` is set).
 	ReleaseTable(context.Context, *ReleaseTableRequest) (*ReleaseTableResponse, error)
-	// SetTableMode changes who else may write a table. Errors: NOT_FOUND,
-	// INVALID_ARGUMENT.
+	// SetTableMode changes who else may write a table. Fences have their own calls.
+	// Errors: NOT_FOUND, INVALID_ARGUMENT, FAILED_PRECONDITION (WRONG_MODE).
 	SetTableMode(context.Context, *SetTableModeRequest) (*SetTableModeResponse, error)
+	// FenceTable puts the writer feature `txcoordFence` into the table's protocol, in
+	// a version of its own, and answers when that is published and recorded. The
+	// fence counts, and DECIDED is offered, when a grace time has passed after that
+	// (`Table.fence.decided_from`): a writer that had read the protocol before may
+	// commit until then. Repeating the call goes on with what an earlier one began.
+	//
+	// Errors: NOT_FOUND, FAILED_PRECONDITION (TABLE_FROZEN, FEATURE_UNSUPPORTED,
+	// TABLE_PROPERTY), ABORTED (CONFLICT: the protocol was changed again and again).
+	FenceTable(context.Context, *FenceTableRequest) (*FenceTableResponse, error)
+	// UnfenceTable takes the feature out again. The table is open, and DECIDED is not
+	// offered any more, from the decision on; the call answers when the change is
+	// published, which is after everything that was decided before. A table that is
+	// not fenced and carries the feature loses it too.
+	//
+	// Errors: as for FenceTable.
+	UnfenceTable(context.Context, *UnfenceTableRequest) (*UnfenceTableResponse, error)
 	// ThawTable is the operator's word that the changes given up on a frozen table
 	// stay so, and that it may be written again. On a REPLACED table it gives up
 	// what is pending there. With `preview` it only says what would happen.
@@ -215,6 +269,12 @@ func (UnimplementedTableServiceServer) ReleaseTable(context.Context, *ReleaseTab
 }
 func (UnimplementedTableServiceServer) SetTableMode(context.Context, *SetTableModeRequest) (*SetTableModeResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method SetTableMode not implemented")
+}
+func (UnimplementedTableServiceServer) FenceTable(context.Context, *FenceTableRequest) (*FenceTableResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method FenceTable not implemented")
+}
+func (UnimplementedTableServiceServer) UnfenceTable(context.Context, *UnfenceTableRequest) (*UnfenceTableResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method UnfenceTable not implemented")
 }
 func (UnimplementedTableServiceServer) ThawTable(context.Context, *ThawTableRequest) (*ThawTableResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ThawTable not implemented")
@@ -348,6 +408,42 @@ func _TableService_SetTableMode_Handler(srv interface{}, ctx context.Context, de
 	return interceptor(ctx, in, info, handler)
 }
 
+func _TableService_FenceTable_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(FenceTableRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(TableServiceServer).FenceTable(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: TableService_FenceTable_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(TableServiceServer).FenceTable(ctx, req.(*FenceTableRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _TableService_UnfenceTable_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(UnfenceTableRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(TableServiceServer).UnfenceTable(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: TableService_UnfenceTable_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(TableServiceServer).UnfenceTable(ctx, req.(*UnfenceTableRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _TableService_ThawTable_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ThawTableRequest)
 	if err := dec(in); err != nil {
@@ -396,6 +492,14 @@ var TableService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "SetTableMode",
 			Handler:    _TableService_SetTableMode_Handler,
+		},
+		{
+			MethodName: "FenceTable",
+			Handler:    _TableService_FenceTable_Handler,
+		},
+		{
+			MethodName: "UnfenceTable",
+			Handler:    _TableService_UnfenceTable_Handler,
 		},
 		{
 			MethodName: "ThawTable",

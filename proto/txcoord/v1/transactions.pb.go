@@ -31,8 +31,10 @@ const (
 	Wait_WAIT_UNSPECIFIED Wait = 0
 	// When every table's version is in its log and the snapshot can be read.
 	Wait_WAIT_PUBLISHED Wait = 1
-	// When the decision is durable. Only if every table is fenced, else
-	// FAILED_PRECONDITION (DECIDED_NOT_OFFERED).
+	// When the decision is durable. Only if every table is fenced and its fence
+	// counts, else FAILED_PRECONDITION (DECIDED_NOT_OFFERED), which names each table
+	// that is not, and the remedy. If a fence ends while the call runs, it waits for
+	// PUBLISHED.
 	Wait_WAIT_DECIDED Wait = 2
 )
 
