@@ -151,7 +151,7 @@ func (c *Catalog) decidedOffered(rows []TableInfo) error {
 	}
 	return &Error{
 		Reason: DecidedNotOffered, Table: first,
-		Message: "wait=DECIDED needs fences that count on all tables: " + strings.Join(bad, "; ") + "; or wait for PUBLISHED",
+		Message: "wait=DECIDED needs every table fenced, and its fence to count: " + strings.Join(bad, "; ") + "; or wait for PUBLISHED",
 	}
 }
 

@@ -95,7 +95,9 @@ func (f *fake) Describe(_ context.Context, t string) (coordinator.TableDescripti
 	return f.describe(t)
 }
 
-func (f *fake) Release(_ context.Context, t string, keepFence bool) error { return f.release(t, keepFence) }
+func (f *fake) Release(_ context.Context, t string, keepFence bool) error {
+	return f.release(t, keepFence)
+}
 
 func (f *fake) Fence(_ context.Context, q coordinator.FenceRequest) (coordinator.TableInfo, error) {
 	return f.fence(q)
