@@ -68,9 +68,11 @@ func (s *State) DecidedSuffices(id TxnID) bool {
 }
 
 // OffersDecided reports whether the table's fence counts, and nothing that an
-// operator has to look at says that its log is not what it was.
+// operator has to look at says that its log is not what it was. A table that is
+// created by a transaction offers it once version 0 is recorded: until then its place
+// may turn out to be somebody else's.
 func (t *Table) OffersDecided() bool {
-	return t.Mode == ModeFenced && t.Fence.Counts && !t.Released &&
+	return t.Mode == ModeFenced && t.Fence.Counts && !t.Released && t.Recorded != NoVersion &&
 		(t.Frozen == nil || t.Frozen.Cause.grave() < CauseDiverged.grave())
 }
 
@@ -112,7 +114,7 @@ func (f *fold) fenceFromStart(t *Table, created bool) {
 		t.Mode = ModeOpen
 		return
 	}
-	f.fence(t, t.Recorded)
+	f.fence(t, 0)
 	t.Fence.Counts, t.Fence.Counted = true, t.Fence.Since
 }
 
