@@ -73,9 +73,10 @@ var rules = []rule{
 		pkg: "coordinator", own: domain,
 		external: []string{"golang.org/x/sync", "github.com/google/uuid", "github.com/klauspost/compress"},
 	},
+	{pkg: "coordinator/access", external: []string{"github.com/coreos/go-oidc/v3", "go.yaml.in/yaml/v3"}},
 	{
-		pkg: "coordinator/rpc", own: append([]string{"=coordinator", "proto/txcoord/v1"}, domain...),
-		external: append([]string{"google.golang.org/genproto/googleapis/rpc"}, wire...),
+		pkg: "coordinator/rpc", own: append([]string{"=coordinator", "=coordinator/access", "proto/txcoord/v1"}, domain...),
+		external: append([]string{"google.golang.org/genproto/googleapis/rpc", "golang.org/x/sys"}, wire...),
 	},
 	{
 		pkg: "clients/go", own: []string{"proto/txcoord/v1"},

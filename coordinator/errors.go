@@ -53,6 +53,8 @@ const (
 	ShuttingDown         Reason = "SHUTTING_DOWN"
 	LogContradiction     Reason = "LOG_CONTRADICTION"
 	JournalContradiction Reason = "JOURNAL_CONTRADICTION"
+	Unauthenticated      Reason = "UNAUTHENTICATED"
+	PermissionDenied     Reason = "PERMISSION_DENIED"
 	BrokenInvariant      Reason = "BROKEN_INVARIANT"
 )
 

@@ -43,6 +43,9 @@ func (c *Catalog) table(ref string) (TableInfo, error) {
 	return info, nil
 }
 
+// Table finds a table by name, id or URI. It reads no log.
+func (c *Catalog) Table(_ context.Context, ref string) (TableInfo, error) { return c.table(ref) }
+
 func isURI(s string) bool {
 	return strings.HasPrefix(s, "/") || strings.Contains(s, "://") || strings.HasPrefix(s, "file:")
 }

@@ -25,6 +25,9 @@ type Options struct {
 	// Credentials secure the connection that Dial makes. nil: plain text, for
 	// loopback and for networks that are secured otherwise.
 	Credentials credentials.TransportCredentials
+	// Token is asked for the token to show, for every call; nil shows none. It goes
+	// out over TLS, or to this machine: else Dial returns ErrPlainToken.
+	Token func() (string, error)
 	// DialOptions go to grpc.NewClient.
 	DialOptions []grpc.DialOption
 }
@@ -64,6 +67,12 @@ func Dial(target string, o Options) (*Client, error) {
 		// A server that hangs is found out in half a minute, not when the call ends.
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 20 * time.Second, Timeout: 10 * time.Second}),
 		grpc.WithDisableRetry(), // conn knows better what may be repeated
+	}
+	if o.Token != nil {
+		if o.Credentials == nil && !local(target) {
+			return nil, fmt.Errorf("connect to %s: %w", target, ErrPlainToken)
+		}
+		opts = append(opts, grpc.WithPerRPCCredentials(bearer{o.Token}))
 	}
 	cc, err := grpc.NewClient(target, append(opts, o.DialOptions...)...)
 	if err != nil {

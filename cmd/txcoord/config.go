@@ -13,10 +13,10 @@ import (
 
 // Config is how a server is set up; its fields are the flags of serve.
 type Config struct {
-	// Listen is where gRPC is served. Without Insecure only loopback addresses are
-	// taken, because nothing on the way is encrypted and nobody has to say who he is.
+	// Listen is where gRPC is served. An address that other machines reach wants TLS and
+	// an access file.
 	Listen   string `help:"Address to serve on; port 0 takes a free one ($$TXCOORD_LISTEN, else ${server})." default:"${server}" environ:"TXCOORD_LISTEN" placeholder:"HOST:PORT"`
-	Insecure bool   `help:"Serve on addresses that other machines reach, without encryption or authentication."`
+	Security `embed:""`
 	// Warehouse is the folder of the catalog's own objects: manifests, checkpoints,
 	// large payloads. Tables may lie there, too.
 	Warehouse  string `required:"" help:"Folder, as path or URI, under which _txcoord/<catalog>/ keeps manifests and large payloads ($$TXCOORD_WAREHOUSE)." environ:"TXCOORD_WAREHOUSE" placeholder:"PATH"`
@@ -67,16 +67,13 @@ func (c *Config) Validate() error {
 }
 
 func (c *Config) validateListen() error {
-	host, _, err := net.SplitHostPort(c.Listen)
-	if err != nil {
+	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
 		return usage("--listen", c.Listen, "write it as host:port")
 	}
-	ip := net.ParseIP(host)
-	if loopback := host == "localhost" || ip != nil && ip.IsLoopback(); !loopback && !c.Insecure {
-		return usage("--listen", c.Listen, "other machines reach this address, and nothing would be encrypted or authenticated; "+
-			"use a loopback address, or say --insecure if the network is safe")
+	if err := c.Security.validate(); err != nil {
+		return err
 	}
-	return nil
+	return c.reachable(c.Listen)
 }
 
 func (c *Config) validateLocations() error {

@@ -24,12 +24,15 @@ type commands struct {
 	Commit   commitCommand    `cmd:"" help:"Commit a whole transaction from a JSON file, in one call."`
 	Snapshot snapshotCommands `cmd:"" help:"Which versions of all tables belong together."`
 	Status   statusCommand    `cmd:"" help:"How the catalog is."`
+	Access   accessCommand    `cmd:"" help:"Tokens, and what an access file says."`
 	Store    storeCommands    `cmd:"" help:"The place where the journal is: make it, and see that it is fit."`
 	Version  versionCommand   `cmd:"" help:"Print the version of this program."`
 }
 
 // Globals are the flags of every command.
 type Globals struct {
+	Credentials `embed:""`
+
 	Server  string        `help:"Address of the server ($$TXCOORD_SERVER, else ${server})." default:"${server}" environ:"TXCOORD_SERVER" placeholder:"HOST:PORT"`
 	Catalog string        `help:"Catalog ($$TXCOORD_CATALOG, else default)." default:"default" environ:"TXCOORD_CATALOG" placeholder:"NAME"`
 	Output  string        `help:"How to print: table (for people), json, or id (only what later commands need)." short:"o" enum:"table,json,id" default:"table" placeholder:"FORMAT"`
@@ -60,7 +63,10 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		kong.Exit(func(code int) { panic(exit(code)) }),
 		kong.Resolvers(fromEnvironment(env)),
 		kong.Vars{"server": defaultServer, "stores": storeForms()},
-		kong.ExplicitGroups([]kong.Group{{Key: "read", Title: "What was read of the table before the change was made:"}}),
+		kong.ExplicitGroups([]kong.Group{
+			{Key: "read", Title: "What was read of the table before the change was made:"},
+			{Key: "security", Title: "Who may do what, and who is on the other side:"},
+		}),
 		kong.TypeMapper(reflect.TypeFor[time.Time](), kong.MapperFunc(instant)), kong.Help(help),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
 		kong.Bind(s), kong.BindTo(ctx, (*context.Context)(nil)),

@@ -49,6 +49,11 @@ func serve(ctx context.Context, c *Config, catalog string, out, log io.Writer) (
 		return fmt.Errorf("listen: %w", err)
 	}
 	defer listener.Close() // again, where the server has closed it: that changes nothing
+	guards, err := c.Security.open(logger)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, guards.close()) }()
 	running, err := open(ctx, c, catalog, logger)
 	if err != nil {
 		return err
@@ -59,13 +64,18 @@ func serve(ctx context.Context, c *Config, catalog string, out, log io.Writer) (
 	}
 	server, err := rpc.NewServer(rpc.Config{
 		Catalogs: map[string]rpc.Catalog{catalog: running.catalog}, Version: version(), Limits: c.rpc, Log: logger,
+		Access: guards.access, TLS: guards.tls, Audit: guards.audit,
 	})
 	if err != nil {
 		return err
 	}
 	var group errgroup.Group
 	group.Go(func() error { return server.Serve(listener) })
+	following, unfollow := context.WithCancel(ctx)
+	defer unfollow()
+	group.Go(func() error { guards.follow(following, logger); return nil })
 	if err := ready(c, catalog, listener.Addr().String(), out); err != nil {
+		unfollow()
 		stop(server, c.StopTimeout)
 		return errors.Join(err, group.Wait())
 	}

@@ -2,10 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math"
 	"time"
+
+	"google.golang.org/grpc/credentials"
 
 	client "github.com/txcoord/txcoord/clients/go"
 )
@@ -57,7 +60,18 @@ func (s *session) client() (*client.Client, error) {
 	if s.dialled != nil {
 		return s.dialled, nil
 	}
-	c, err := client.Dial(s.Server, client.Options{Catalog: s.Catalog, RetryFor: retryFor(s.Timeout)})
+	options := client.Options{Catalog: s.Catalog, RetryFor: retryFor(s.Timeout), Token: s.token(s.env)}
+	config, err := s.tls()
+	if err != nil {
+		return nil, err
+	}
+	if config != nil {
+		options.Credentials = credentials.NewTLS(config)
+	}
+	c, err := client.Dial(s.Server, options)
+	if errors.Is(err, client.ErrPlainToken) {
+		return nil, usage("--server", s.Server, "the token would go there in plain text; say --tls or --tls-ca")
+	}
 	if err != nil {
 		return nil, usage("--server", s.Server, "give the server's address as host:port")
 	}

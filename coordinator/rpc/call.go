@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/txcoord/txcoord/coordinator"
+	"github.com/txcoord/txcoord/coordinator/access"
 	"github.com/txcoord/txcoord/twophase"
 )
 
@@ -24,10 +25,13 @@ type request interface {
 // service is what the services share.
 type service struct {
 	catalogs map[string]Catalog
-	faults   faults
-	version  string
-	limits   Limits
-	memory   *budget
+	access   *access.Access
+	// guarded: rights are asked for, or what is asked for is noted.
+	guarded bool
+	faults  faults
+	version string
+	limits  Limits
+	memory  *budget
 	// stopping ends watches; the catalogs end everything else.
 	stopping <-chan struct{}
 }
@@ -39,12 +43,25 @@ func (s *service) enter(ctx context.Context, q request) (Catalog, error) {
 	if name == "" {
 		name = DefaultCatalog
 	}
+	// Who may do nothing in a catalog is not told whether it is there.
+	caller := callerOf(ctx)
+	rights := s.access.Policy().Rights(caller.who, name)
+	if !rights.Any() {
+		caller.note.deny()
+		return nil, &coordinator.Error{
+			Reason:  coordinator.PermissionDenied,
+			Message: fmt.Sprintf("%s may do nothing in catalog %q; a role has to be bound to it", text(caller.who.Name(), maxValue), text(name, maxValue)),
+		}
+	}
 	c, ok := s.catalogs[name]
 	if !ok {
 		return nil, &coordinator.Error{
 			Reason:  coordinator.CatalogNotFound,
 			Message: fmt.Sprintf("no catalog %q here", text(name, maxValue)),
 		}
+	}
+	if s.guarded {
+		c = guard{in: c, rights: rights, who: caller.who, name: name, note: caller.note}
 	}
 	if q.GetAtLeastSnapshot() == 0 {
 		return c, nil
@@ -76,8 +93,15 @@ func setLatest(a proto.Message, c Catalog) {
 	m.Set(m.Descriptor().Fields().ByName("latest_snapshot"), protoreflect.ValueOfUint64(uint64(c.Shown())))
 }
 
-// client says who asks, for lists: the address, as long as nobody authenticates.
+// client says who asks, for lists: the principal, if there is one, and the address.
 func client(ctx context.Context) string {
+	if who := callerOf(ctx).who; len(who.Names) > 0 && who.Name() != access.Anonymous {
+		return who.Name() + " at " + address(ctx)
+	}
+	return address(ctx)
+}
+
+func address(ctx context.Context) string {
 	if p, ok := peer.FromContext(ctx); ok && p.Addr != nil {
 		return p.Addr.String()
 	}

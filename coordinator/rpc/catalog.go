@@ -48,6 +48,8 @@ type Tables interface {
 	// Register and Create also answer warnings, in words.
 	Register(ctx context.Context, q coordinator.RegisterRequest) (coordinator.TableInfo, []string, error)
 	Create(ctx context.Context, q coordinator.CreateRequest) (coordinator.TableInfo, []string, error)
+	// Table finds one by name, id or URI. It reads no log.
+	Table(ctx context.Context, ref string) (coordinator.TableInfo, error)
 	// Tables lists them all, by name.
 	Tables(ctx context.Context) ([]coordinator.TableInfo, error)
 	Describe(ctx context.Context, table string) (coordinator.TableDescription, error)

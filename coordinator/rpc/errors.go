@@ -58,6 +58,10 @@ func codeOf(r coordinator.Reason) codes.Code {
 		return codes.Unavailable
 	case coordinator.LogContradiction, coordinator.JournalContradiction:
 		return codes.DataLoss
+	case coordinator.Unauthenticated:
+		return codes.Unauthenticated
+	case coordinator.PermissionDenied:
+		return codes.PermissionDenied
 	default:
 		return codes.Internal
 	}

@@ -31,6 +31,7 @@ type fake struct {
 	list       func(coordinator.ListRequest) (coordinator.Listed, error)
 	register   func(coordinator.RegisterRequest) (coordinator.TableInfo, []string, error)
 	create     func(coordinator.CreateRequest) (coordinator.TableInfo, []string, error)
+	table      func(string) (coordinator.TableInfo, error)
 	tables     func() ([]coordinator.TableInfo, error)
 	describe   func(string) (coordinator.TableDescription, error)
 	release    func(string, bool) error
@@ -87,6 +88,10 @@ func (f *fake) Register(_ context.Context, q coordinator.RegisterRequest) (coord
 
 func (f *fake) Create(_ context.Context, q coordinator.CreateRequest) (coordinator.TableInfo, []string, error) {
 	return f.create(q)
+}
+
+func (f *fake) Table(_ context.Context, ref string) (coordinator.TableInfo, error) {
+	return f.table(ref)
 }
 
 func (f *fake) Tables(context.Context) ([]coordinator.TableInfo, error) { return f.tables() }

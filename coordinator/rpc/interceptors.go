@@ -12,11 +12,15 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/txcoord/txcoord/coordinator/access"
 )
 
-// interceptors stand around every call: log, then recover, then limits.
+// interceptors stand around every call: who calls, log, then recover, then limits.
 type interceptors struct {
 	faults   faults
+	access   *access.Access
+	audit    *slog.Logger
 	log      *slog.Logger
 	limits   Limits
 	stopping <-chan struct{}

@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -16,6 +17,7 @@ import (
 	"google.golang.org/grpc/reflection"
 
 	"github.com/txcoord/txcoord/coordinator"
+	"github.com/txcoord/txcoord/coordinator/access"
 	pb "github.com/txcoord/txcoord/proto/txcoord/v1"
 )
 
@@ -26,6 +28,13 @@ type Config struct {
 	// Version is what GetStatus answers.
 	Version string
 	Limits  Limits
+	// Access says who may call, and what he may do then. Nil: everybody, everything.
+	Access *access.Access
+	// TLS encrypts what is not a Unix socket. Nil: nothing does.
+	TLS *tls.Config
+	// Audit gets a line for every call that asks for more than reading, and for every
+	// one that is refused for who makes it. Nil: no lines.
+	Audit *slog.Logger
 	// Log takes what clients may not see. Nil discards it.
 	Log *slog.Logger
 }
@@ -58,7 +67,7 @@ func NewServer(c Config) (*Server, error) {
 	s := &Server{health: health.NewServer(), stopping: make(chan struct{})}
 	s.grpc = grpc.NewServer(options(c, s.stopping)...)
 	register(s.grpc, &service{
-		catalogs: c.Catalogs, faults: faults{log: c.Log}, version: c.Version, limits: c.Limits,
+		catalogs: c.Catalogs, access: c.Access, guarded: c.Access != nil || c.Audit != nil, faults: faults{log: c.Log}, version: c.Version, limits: c.Limits,
 		memory: &budget{limit: c.Limits.StreamBytes}, stopping: s.stopping,
 	})
 	healthpb.RegisterHealthServer(s.grpc, s.health)
@@ -77,8 +86,9 @@ func register(g *grpc.Server, s *service) {
 }
 
 func options(c Config, stopping <-chan struct{}) []grpc.ServerOption {
-	i := interceptors{faults: faults{log: c.Log}, log: c.Log, limits: c.Limits, stopping: stopping}
+	i := interceptors{faults: faults{log: c.Log}, access: c.Access, audit: c.Audit, log: c.Log, limits: c.Limits, stopping: stopping}
 	return []grpc.ServerOption{
+		grpc.Creds(newTransport(c.TLS)),
 		grpc.MaxRecvMsgSize(hardFactor * c.Limits.MessageBytes),
 		grpc.MaxConcurrentStreams(c.Limits.Calls),
 		// Stop returns after the last call, so that a catalog is never closed under one.
@@ -86,8 +96,8 @@ func options(c Config, stopping <-chan struct{}) []grpc.ServerOption {
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: c.Limits.IdlePing, Timeout: pingTimeout}),
 		// A client that waits for PUBLISHED or watches may ping while nothing flows.
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pingTimeout, PermitWithoutStream: true}),
-		grpc.ChainUnaryInterceptor(i.logUnary, i.recoverUnary, i.limitUnary),
-		grpc.ChainStreamInterceptor(i.logStream, i.recoverStream, i.limitStream),
+		grpc.ChainUnaryInterceptor(i.identifyUnary, i.logUnary, i.recoverUnary, i.limitUnary),
+		grpc.ChainStreamInterceptor(i.identifyStream, i.logStream, i.recoverStream, i.limitStream),
 	}
 }
 

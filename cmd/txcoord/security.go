@@ -1,0 +1,231 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/txcoord/txcoord/coordinator/access"
+)
+
+// Security says who may call a server, and what is written down about it.
+type Security struct {
+	TLSCert     string `help:"Certificate (PEM) to serve with; it and the key may be replaced while the server runs ($$TXCOORD_TLS_CERT)." environ:"TXCOORD_TLS_CERT" placeholder:"FILE" group:"security"`
+	TLSKey      string `help:"The certificate's key (PEM) ($$TXCOORD_TLS_KEY)." environ:"TXCOORD_TLS_KEY" placeholder:"FILE" group:"security"`
+	TLSClientCA string `help:"Authorities (PEM) whose client certificates are taken ($$TXCOORD_TLS_CLIENT_CA)." environ:"TXCOORD_TLS_CLIENT_CA" placeholder:"FILE" group:"security"`
+	Access      string `help:"Who may call and do what: tokens, issuers, roles, bindings (docs/security.md). It may be replaced while the server runs ($$TXCOORD_ACCESS)." environ:"TXCOORD_ACCESS" placeholder:"FILE" group:"security"`
+	AuditLog    string `help:"Append a JSON line to this file for every call that asks for more than reading, and for every one that is refused for who makes it ($$TXCOORD_AUDIT_LOG)." environ:"TXCOORD_AUDIT_LOG" placeholder:"FILE" group:"security"`
+	Insecure    bool   `help:"Serve on addresses that other machines reach, without encryption or authentication." group:"security"`
+}
+
+func (s *Security) validate() error {
+	switch {
+	case s.TLSCert != "" && s.TLSKey == "":
+		return usage("--tls-key", "", "give the key of --tls-cert")
+	case s.TLSKey != "" && s.TLSCert == "":
+		return usage("--tls-cert", "", "give the certificate of --tls-key")
+	case s.TLSClientCA != "" && s.TLSCert == "":
+		return usage("--tls-client-ca", s.TLSClientCA, "clients show certificates over TLS only: give --tls-cert and --tls-key, too")
+	}
+	return nil
+}
+
+// reachable says what an address that other machines reach lacks; nil if nothing.
+func (s *Security) reachable(listen string) error {
+	switch {
+	case s.Insecure || loopback(listen):
+		return nil
+	case s.TLSCert == "":
+		return usage("--listen", listen, "other machines reach this address, and nothing would be encrypted; give --tls-cert and --tls-key, "+
+			"use a loopback address, or say --insecure if the network is safe")
+	case s.Access == "":
+		return usage("--listen", listen, "other machines reach this address, and everybody might do everything; say who may do what with --access, "+
+			"use a loopback address, or say --insecure if the network is safe")
+	}
+	return nil
+}
+
+func loopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// guards are what a Security opens.
+type guards struct {
+	access *access.Access
+	tls    *tls.Config
+	audit  *slog.Logger
+	file   io.Closer
+}
+
+func (s *Security) open(log *slog.Logger) (g guards, err error) {
+	if s.Access != "" {
+		if g.access, err = access.Load(s.Access); err != nil {
+			return g, usage("--access", s.Access, err.Error())
+		}
+	}
+	if s.TLSCert != "" {
+		told := func(err error) { log.Error("the TLS files cannot be taken; those before stay in force", "error", err) }
+		if g.tls, err = access.ServerTLS(access.TLSFiles{Cert: s.TLSCert, Key: s.TLSKey, ClientCA: s.TLSClientCA}, told); err != nil {
+			return g, usage("--tls-cert", s.TLSCert, err.Error())
+		}
+	}
+	if s.AuditLog != "" {
+		f, err := os.OpenFile(s.AuditLog, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+		if err != nil {
+			return g, fmt.Errorf("open the audit log: %w", err)
+		}
+		g.audit, g.file = slog.New(slog.NewJSONHandler(f, nil)), f
+	}
+	return g, nil
+}
+
+func (g guards) close() error {
+	if g.file == nil {
+		return nil
+	}
+	return g.file.Close()
+}
+
+// accessEvery is how often the access file is looked at.
+const accessEvery = 2 * time.Second
+
+// follow takes over changes of the access file until the context ends.
+func (g guards) follow(ctx context.Context, log *slog.Logger) {
+	if g.access == nil {
+		return
+	}
+	tick := time.NewTicker(accessEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		switch changed, err := g.access.Reload(); {
+		case err != nil:
+			log.Error("the access file cannot be taken; the one before stays in force", "error", err)
+		case changed:
+			log.Info("the access file was taken over")
+		}
+	}
+}
+
+// Credentials are what a client shows, and whom it trusts.
+type Credentials struct {
+	TLS        bool   `help:"Speak TLS with the server, trusting the system's authorities." name:"tls" group:"security"`
+	TLSCA      string `help:"Speak TLS, trusting the authorities of this PEM file ($$TXCOORD_TLS_CA)." name:"tls-ca" environ:"TXCOORD_TLS_CA" placeholder:"FILE" group:"security"`
+	ClientCert string `help:"Certificate (PEM) to show to the server ($$TXCOORD_CLIENT_CERT)." environ:"TXCOORD_CLIENT_CERT" placeholder:"FILE" group:"security"`
+	ClientKey  string `help:"Its key (PEM) ($$TXCOORD_CLIENT_KEY)." environ:"TXCOORD_CLIENT_KEY" placeholder:"FILE" group:"security"`
+	TokenFile  string `help:"File with the token to show; it is read again for each call. Or put the token itself into $$TXCOORD_TOKEN." environ:"TXCOORD_TOKEN_FILE" placeholder:"FILE" group:"security"`
+}
+
+// tls is nil if nothing asks for it.
+func (c *Credentials) tls() (*tls.Config, error) {
+	if !c.TLS && c.TLSCA == "" && c.ClientCert == "" && c.ClientKey == "" {
+		return nil, nil
+	}
+	config, err := access.ClientTLS(c.TLSCA, c.ClientCert, c.ClientKey)
+	if err != nil {
+		return nil, usage("--tls-ca, --client-cert or --client-key", "", err.Error())
+	}
+	return config, nil
+}
+
+// token gives the token for a call; nil if there is none to show.
+func (c *Credentials) token(env lookup) func() (string, error) {
+	if c.TokenFile != "" {
+		return func() (string, error) {
+			b, err := os.ReadFile(c.TokenFile)
+			if err != nil {
+				return "", fmt.Errorf("read the token: %w", err)
+			}
+			if t := strings.TrimSpace(string(b)); t != "" {
+				return t, nil
+			}
+			return "", errors.New("the token file " + c.TokenFile + " is empty")
+		}
+	}
+	if t, ok := env("TXCOORD_TOKEN"); ok && t != "" {
+		return func() (string, error) { return t, nil }
+	}
+	return nil
+}
+
+// say prints an answer that is text in every format.
+func (s *session) say(text string) error {
+	_, err := fmt.Fprintln(s.out, text)
+	return err
+}
+
+type accessCommand struct {
+	Token accessTokenCommand `cmd:"" help:"Make a token: it is printed once, with the entry for the server's access file."`
+	Check accessCheckCommand `cmd:"" help:"Say what is wrong with an access file, or what it lets a principal do."`
+}
+
+type accessTokenCommand struct {
+	Principal string        `arg:"" help:"Whom the token stands for; bindings call it token:PRINCIPAL."`
+	For       time.Duration `help:"End it after this time." placeholder:"DURATION"`
+}
+
+func (c *accessTokenCommand) Run(s *session) error {
+	if c.Principal == "" || strings.ContainsFunc(c.Principal, func(r rune) bool { return r <= ' ' || r == '*' || r == '?' }) {
+		return usage("PRINCIPAL", c.Principal, "use a name without spaces, * and ?")
+	}
+	if c.For < 0 {
+		return usage("--for", c.For.String(), "give a duration of more than 0")
+	}
+	var end *time.Time
+	if c.For > 0 {
+		t := time.Now().Add(c.For).UTC().Truncate(time.Second)
+		end = &t
+	}
+	secret, known := access.NewToken(c.Principal, end)
+	if s.Output == "id" {
+		return s.say(secret)
+	}
+	text := fmt.Sprintf("token (shown only now): %s\n\nfor the access file, under tokens:\n- principal: %q\n  sha256: %s", secret, known.Principal, known.SHA256)
+	if end != nil {
+		text += "\n  not_after: " + end.Format(time.RFC3339)
+	}
+	return s.say(text)
+}
+
+type accessCheckCommand struct {
+	File      string `arg:"" help:"The access file."`
+	Principal string `help:"Say what this principal may do, such as token:etl." placeholder:"PRINCIPAL"`
+	Table     string `help:"On this table." default:"*" placeholder:"NAME"`
+}
+
+func (c *accessCheckCommand) Run(s *session) error {
+	a, err := access.Load(c.File)
+	if err != nil {
+		return usage("FILE", c.File, err.Error())
+	}
+	if c.Principal == "" {
+		return s.say(c.File + " is in order")
+	}
+	rights := a.Policy().Rights(access.Principal{Names: []string{c.Principal}}, s.Catalog)
+	var may []string
+	for _, action := range access.Actions() {
+		if rights.On(c.Table, action) {
+			may = append(may, string(action))
+		}
+	}
+	if len(may) == 0 {
+		return s.say(fmt.Sprintf("%s may do nothing with table %s of catalog %s", c.Principal, c.Table, s.Catalog))
+	}
+	return s.say(fmt.Sprintf("%s may %s table %s of catalog %s", c.Principal, strings.Join(may, ", "), c.Table, s.Catalog))
+}

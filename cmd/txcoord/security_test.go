@@ -1,0 +1,156 @@
+package main
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/json"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/txcoord/txcoord/coordinator/access"
+)
+
+// A server that is locked down, and what clients with all kinds of proof may do.
+func TestLockedDown(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name string) string { return filepath.Join(dir, name) }
+	certificates(t, dir)
+	reader, known := access.NewToken("reader", nil)
+	put(t, file("access.yaml"), `
+tokens: [{principal: reader, sha256: `+known.SHA256+`}]
+roles:
+  reader: [{catalogs: ["*"], tables: [orders], actions: [read]}]
+  all: [{catalogs: ["*"], tables: ["*"], actions: [read, write, ddl, fence, admin]}]
+bindings: [{role: reader, principals: ["token:reader"]}, {role: all, principals: ["cert:boss"]}]
+`)
+	s := startServer(t,
+		"--tls-cert", file("server.pem"), "--tls-key", file("server.key"), "--tls-client-ca", file("ca.pem"), "--access", file("access.yaml"), "--audit-log", file("audit"))
+	address := s.env["TXCOORD_SERVER"]
+	s.env = map[string]string{
+		"TXCOORD_SERVER": address, "TXCOORD_TLS_CA": file("ca.pem"), "TXCOORD_CLIENT_CERT": file("boss.pem"), "TXCOORD_CLIENT_KEY": file("boss.key"),
+	}
+	for _, name := range []string{"orders", "secrets"} {
+		s.ok("tables", "create", name, filepath.Join(s.warehouse, name), "--schema", schema)
+	}
+	s.env = map[string]string{"TXCOORD_SERVER": address, "TXCOORD_TLS_CA": file("ca.pem"), "TXCOORD_TOKEN": reader}
+	if out := s.ok("tables", "list"); !strings.Contains(out, "orders") || strings.Contains(out, "secrets") {
+		t.Errorf("a reader of orders is shown %s", out)
+	}
+	s.fails(11, []string{"tables", "describe", "secrets"}, "PERMISSION_DENIED", "token:reader may not read")
+	s.fails(11, []string{"tables", "release", "orders"}, "PERMISSION_DENIED", "ddl")
+	put(t, file("token"), reader+"\n")
+	s.env = map[string]string{"TXCOORD_SERVER": address, "TXCOORD_TLS_CA": file("ca.pem"), "TXCOORD_TOKEN_FILE": file("token")}
+	s.ok("tables", "describe", "orders")
+	put(t, file("token"), "txcoord_wrong")
+	s.fails(11, []string{"tables", "describe", "orders"}, "UNAUTHENTICATED")
+	delete(s.env, "TXCOORD_TOKEN_FILE")
+	s.fails(11, []string{"tables", "describe", "orders"}, "PERMISSION_DENIED", "anonymous")
+	raw, err := os.ReadFile(file("audit"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if bytes.Contains(raw, []byte(reader)) || bytes.Contains(raw, []byte("txcoord_wrong")) {
+		t.Error("a token stands in the audit log")
+	}
+	wantAudit(t, raw, [][]string{
+		{"cert:boss", "CreateTable", "ddl:orders", "OK"}, {"cert:boss", "CreateTable", "ddl:secrets", "OK"},
+		{"token:reader", "DescribeTable", "read:secrets", "PermissionDenied"}, {"token:reader", "ReleaseTable", "ddl:orders", "PermissionDenied"},
+		{"anonymous", "DescribeTable", "", "Unauthenticated"}, {"anonymous", "DescribeTable", "", "PermissionDenied"},
+	})
+}
+
+func wantAudit(t *testing.T, raw []byte, want [][]string) {
+	t.Helper()
+	lines := strings.Split(strings.TrimSpace(string(raw)), "\n")
+	if len(lines) != len(want) {
+		t.Fatalf("%d lines in the audit log, want %d:\n%s", len(lines), len(want), raw)
+	}
+	for i, l := range lines {
+		var got struct {
+			Principal, Method, Code string
+			Asked                   []string
+		}
+		if err := json.Unmarshal([]byte(l), &got); err != nil {
+			t.Fatal(err)
+		}
+		asked := strings.Join(got.Asked, " ")
+		if w := want[i]; got.Principal != w[0] || !strings.HasSuffix(got.Method, "/"+w[1]) || asked != w[2] || got.Code != w[3] {
+			t.Errorf("line %d is %s, want %v", i, l, w)
+		}
+	}
+}
+
+func TestAddressesThatOthersReach(t *testing.T) {
+	dir := t.TempDir()
+	certificates(t, dir)
+	cert := []string{"--tls-cert", filepath.Join(dir, "server.pem"), "--tls-key", filepath.Join(dir, "server.key")}
+	put(t, filepath.Join(dir, "wrong"), "roles: 5")
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"--listen", "0.0.0.0:0"}, "--tls-cert"},
+		{append([]string{"--listen", "0.0.0.0:0"}, cert...), "--access"},
+		{cert[:2], "--tls-key"},
+		{cert[2:], "--tls-cert"},
+		{[]string{"--tls-client-ca", "x"}, "--tls-cert"},
+		{[]string{"--listen", "127.0.0.1:0", "--access", filepath.Join(dir, "none")}, "no such file"},
+		{[]string{"--listen", "127.0.0.1:0", "--access", filepath.Join(dir, "wrong")}, "line 1"},
+		{[]string{"--listen", "127.0.0.1:0", "--tls-cert", filepath.Join(dir, "none"), "--tls-key", filepath.Join(dir, "none")}, "no such file"},
+	} {
+		args := append([]string{"serve", "--warehouse", filepath.Join(dir, "w")}, c.args...)
+		wantCode(t, args, txcoord(t, nil, "", args...), 2, c.want)
+	}
+	wantCode(t, nil, txcoord(t, map[string]string{"TXCOORD_TOKEN": "txcoord_x"}, "", "status", "--server", "192.0.2.1:7401"), 2, "plain text")
+}
+
+// certificates makes an authority, a server's and a client's certificate in a folder.
+func certificates(t *testing.T, dir string) {
+	t.Helper()
+	ca := &x509.Certificate{SerialNumber: big.NewInt(1), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
+	caKey := certificate(t, dir, "ca", ca, ca, nil)
+	certificate(t, dir, "server", &x509.Certificate{SerialNumber: big.NewInt(2), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}, ca, caKey)
+	certificate(t, dir, "boss", &x509.Certificate{
+		SerialNumber: big.NewInt(3), Subject: pkix.Name{CommonName: "boss"}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}, ca, caKey)
+}
+
+func certificate(t *testing.T, dir, name string, c, parent *x509.Certificate, signer *ecdsa.PrivateKey) *ecdsa.PrivateKey {
+	t.Helper()
+	c.NotBefore, c.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if signer == nil {
+		signer = key
+	}
+	cert, err := x509.CreateCertificate(rand.Reader, c, parent, key.Public(), signer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, filepath.Join(dir, name+".pem"), string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert})))
+	put(t, filepath.Join(dir, name+".key"), string(pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der})))
+	return key
+}
+
+func put(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,197 @@
+package access
+
+import (
+	"bytes"
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// ErrUnauthenticated: what the caller showed proves nothing.
+var ErrUnauthenticated = errors.New("not authenticated")
+
+// ErrUnavailable: who could say is away; the same call may succeed later.
+var ErrUnavailable = errors.New("the issuer cannot be asked")
+
+// file is an access file.
+type file struct {
+	Tokens   []Token            `yaml:"tokens"`
+	Issuers  []Issuer           `yaml:"issuers"`
+	Roles    map[string][]Grant `yaml:"roles"`
+	Bindings []Binding          `yaml:"bindings"`
+}
+
+// Access is what an access file says. The nil Access lets everybody do everything.
+// It is safe for concurrent use.
+type Access struct {
+	path    string
+	now     atomic.Pointer[rules]
+	stamp   atomic.Pointer[stamp]
+	client  *http.Client
+	refused atomic.Pointer[string]
+}
+
+type rules struct {
+	policy  *Policy
+	tokens  tokens
+	issuers []*issuer
+}
+
+type stamp struct {
+	modified time.Time
+	size     int64
+}
+
+// Load reads an access file. Fields that it does not know are refused.
+func Load(path string) (*Access, error) {
+	a := &Access{path: path, client: &http.Client{Timeout: 10 * time.Second}}
+	if err := a.load(); err != nil {
+		return nil, err
+	}
+	return a, nil
+}
+
+func (a *Access) load() error {
+	info, err := os.Stat(a.path)
+	if err != nil {
+		return fmt.Errorf("access file: %w", err)
+	}
+	raw, err := os.ReadFile(a.path)
+	if err != nil {
+		return fmt.Errorf("access file: %w", err)
+	}
+	r, err := parse(raw, a.client)
+	if err != nil {
+		return fmt.Errorf("access file %s: %w", a.path, err)
+	}
+	a.now.Store(r)
+	a.stamp.Store(&stamp{info.ModTime(), info.Size()})
+	return nil
+}
+
+func parse(raw []byte, client *http.Client) (*rules, error) {
+	var f file
+	d := yaml.NewDecoder(bytes.NewReader(raw))
+	d.KnownFields(true)
+	if err := d.Decode(&f); err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	policy, err := newPolicy(f.Roles, f.Bindings)
+	if err != nil {
+		return nil, err
+	}
+	r := &rules{policy: policy}
+	if r.tokens, err = newTokens(f.Tokens); err != nil {
+		return nil, err
+	}
+	taken := map[string]bool{"token": true, "cert": true, "unix": true, Anonymous: true}
+	for i, is := range f.Issuers {
+		if err := is.check(fmt.Sprintf("issuers[%d]", i), taken); err != nil {
+			return nil, err
+		}
+		r.issuers = append(r.issuers, &issuer{Issuer: is, client: client, known: map[[32]byte]checked{}})
+	}
+	return r, nil
+}
+
+// Reload reads the file again if it has changed. What is wrong with it is returned
+// once, and the file before it stays in force.
+func (a *Access) Reload() (changed bool, err error) {
+	if a == nil {
+		return false, nil
+	}
+	info, err := os.Stat(a.path)
+	if err == nil && *a.stamp.Load() == (stamp{info.ModTime(), info.Size()}) {
+		return false, nil
+	}
+	if err = a.load(); err == nil {
+		a.refused.Store(nil)
+		return true, nil
+	}
+	text := err.Error()
+	if before := a.refused.Swap(&text); before != nil && *before == text {
+		return false, nil
+	}
+	return false, err
+}
+
+// Policy is the one in force.
+func (a *Access) Policy() *Policy {
+	if a == nil {
+		return nil
+	}
+	return a.now.Load().policy
+}
+
+// Proof is what a caller showed.
+type Proof struct {
+	// Authorization is the value of the header of that name; empty if none was sent.
+	Authorization string
+	// Certificate is the client's, if its chain was verified.
+	Certificate *x509.Certificate
+	// UID is the user at the other end of a Unix socket; nil if there is none.
+	UID *uint32
+}
+
+// Authenticate says who showed a proof. Who shows a wrong one is refused, and not
+// taken for somebody who showed none.
+func (a *Access) Authenticate(ctx context.Context, p Proof) (Principal, error) {
+	if p.Authorization != "" {
+		return a.bearer(ctx, p.Authorization)
+	}
+	switch {
+	case p.Certificate != nil:
+		return certificate(p.Certificate), nil
+	case p.UID != nil:
+		return Principal{Names: []string{fmt.Sprintf("unix:%d", *p.UID)}}, nil
+	}
+	return Principal{Names: []string{Anonymous}}, nil
+}
+
+func (a *Access) bearer(ctx context.Context, header string) (Principal, error) {
+	scheme, secret, ok := strings.Cut(header, " ")
+	if secret = strings.TrimSpace(secret); !ok || !strings.EqualFold(scheme, "bearer") || secret == "" {
+		return Principal{}, fmt.Errorf("%w: the authorization header wants `Bearer TOKEN`", ErrUnauthenticated)
+	}
+	if a == nil {
+		return Principal{}, fmt.Errorf("%w: this server knows no tokens; start it with --access", ErrUnauthenticated)
+	}
+	r := a.now.Load()
+	if strings.HasPrefix(secret, tokenPrefix) {
+		return r.tokens.principal(secret, time.Now())
+	}
+	iss := issuerOf(secret)
+	for _, is := range r.issuers {
+		if is.Issuer.Issuer == iss {
+			return is.principal(ctx, secret, time.Now())
+		}
+	}
+	return Principal{}, fmt.Errorf("%w: the token is not known", ErrUnauthenticated)
+}
+
+// certificate names a client by everything that its certificate vouches for.
+func certificate(c *x509.Certificate) Principal {
+	var p Principal
+	for _, u := range c.URIs {
+		p.Names = append(p.Names, "cert:"+u.String())
+	}
+	for _, d := range c.DNSNames {
+		p.Names = append(p.Names, "cert:"+d)
+	}
+	if c.Subject.CommonName != "" {
+		p.Names = append(p.Names, "cert:"+c.Subject.CommonName)
+	}
+	if len(p.Names) == 0 {
+		p.Names = []string{"cert:serial-" + c.SerialNumber.Text(16)}
+	}
+	return p
+}

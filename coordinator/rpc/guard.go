@@ -1,0 +1,250 @@
+package rpc
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/txcoord/txcoord/coordinator"
+	"github.com/txcoord/txcoord/coordinator/access"
+	"github.com/txcoord/txcoord/twophase"
+)
+
+// guard is a catalog as one principal may see and change it. Every method stands
+// here: there is no embedded catalog that a new one could slip through. A table is
+// looked up first and judged by its name in the catalog, whatever the request called
+// it; one that is not there is judged by what it was called, so that a refusal says
+// nothing about what exists.
+type guard struct {
+	in     Catalog
+	rights *access.Rights
+	who    access.Principal
+	name   string
+	note   *note
+}
+
+var _ Catalog = guard{}
+
+// denied is the refusal of everything that is not granted.
+func (g guard) denied(a access.Action, what string) error {
+	g.note.deny()
+	return &coordinator.Error{
+		Reason: coordinator.PermissionDenied,
+		Message: fmt.Sprintf("%s may not %s %s in catalog %s; a role has to grant the action %q to it",
+			text(g.who.Name(), maxValue), verbs[a], what, text(g.name, maxValue), a),
+	}
+}
+
+var verbs = map[access.Action]string{
+	access.Read: "read", access.Write: "write", access.DDL: "create, release or alter", access.Fence: "set the mode of", access.Admin: "administer",
+}
+
+// on asks for an action on a table, which the request calls by name, id or URI.
+func (g guard) on(ctx context.Context, ref string, a access.Action) error {
+	name := g.nameOf(ctx, ref)
+	g.note.on(name, a)
+	if g.rights.On(name, a) {
+		return nil
+	}
+	return g.denied(a, fmt.Sprintf("table %q", text(ref, maxValue)))
+}
+
+func (g guard) nameOf(ctx context.Context, ref string) string {
+	if t, err := g.in.Table(ctx, ref); err == nil {
+		return t.Name
+	}
+	return ref
+}
+
+// onAny asks for an action on at least one table, for calls that name none.
+func (g guard) onAny(a access.Action) error {
+	if g.rights.OnAny(a) {
+		return nil
+	}
+	return g.denied(a, "any table")
+}
+
+// onAll asks for an action on every table, for calls about the catalog as a whole.
+func (g guard) onAll(a access.Action) error {
+	g.note.on("*", a)
+	if g.rights.OnAll(a) {
+		return nil
+	}
+	return g.denied(a, "all tables")
+}
+
+// sees reports whether answers may name a table.
+func (g guard) sees(name string) bool {
+	return g.rights.On(name, access.Read) || g.rights.On(name, access.Write)
+}
+
+// AtLeast implements Catalog.
+func (g guard) AtLeast(ctx context.Context, v twophase.SnapshotVersion) error {
+	return g.in.AtLeast(ctx, v)
+}
+
+// Shown implements Catalog.
+func (g guard) Shown() twophase.SnapshotVersion { return g.in.Shown() }
+
+// Begin implements Catalog.
+func (g guard) Begin(ctx context.Context, q coordinator.BeginRequest) (coordinator.Begun, error) {
+	if err := g.onAny(access.Write); err != nil {
+		return coordinator.Begun{}, err
+	}
+	b, err := g.in.Begin(ctx, q)
+	for i := range b.Known {
+		b.Known[i] = g.outcome(b.Known[i])
+	}
+	return b, err
+}
+
+// Stage implements Catalog.
+func (g guard) Stage(ctx context.Context, q coordinator.StageRequest) (coordinator.Staged, error) {
+	if err := g.change(ctx, q.Table, q.Actions); err != nil {
+		return coordinator.Staged{}, err
+	}
+	return g.in.Stage(ctx, q)
+}
+
+// change asks for what staged actions do to a table: rows, or what it is.
+func (g guard) change(ctx context.Context, table string, actions []byte) error {
+	if err := g.on(ctx, table, access.Write); err != nil || !definesTable(actions) {
+		return err
+	}
+	return g.on(ctx, table, access.DDL)
+}
+
+// definesTable reports whether action lines change schema, properties or protocol.
+// What is not JSON is refused where it is staged.
+func definesTable(actions []byte) bool {
+	for line := range bytes.Lines(actions) {
+		if !bytes.Contains(line, []byte("metaData")) && !bytes.Contains(line, []byte("protocol")) && !bytes.Contains(line, []byte(`\u`)) {
+			continue
+		}
+		var action map[string]json.RawMessage
+		if json.Unmarshal(line, &action) != nil {
+			continue
+		}
+		if action["metaData"] != nil || action["protocol"] != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// Commit implements Catalog. What the listed parts hold was asked for when they were
+// staged; the token and the digests prove that they were.
+func (g guard) Commit(ctx context.Context, q coordinator.CommitRequest) (coordinator.Outcome, error) {
+	for _, t := range q.Tables {
+		if err := g.on(ctx, t.Table, access.Write); err != nil {
+			return coordinator.Outcome{}, err
+		}
+	}
+	if err := g.reads(ctx, q.Reads); err != nil {
+		return coordinator.Outcome{}, err
+	}
+	o, err := g.in.Commit(ctx, q)
+	return g.outcome(o), g.redacted(err)
+}
+
+func (g guard) reads(ctx context.Context, reads []coordinator.ReadOnly) error {
+	for _, r := range reads {
+		if err := g.on(ctx, r.Table, access.Read); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// CommitOnce implements Catalog.
+func (g guard) CommitOnce(ctx context.Context, q coordinator.OnceRequest) (coordinator.Outcome, string, error) {
+	for _, t := range q.Tables {
+		if err := g.change(ctx, t.Table, t.Actions); err != nil {
+			return coordinator.Outcome{}, "", err
+		}
+	}
+	if err := g.reads(ctx, q.Reads); err != nil {
+		return coordinator.Outcome{}, "", err
+	}
+	o, token, err := g.in.CommitOnce(ctx, q)
+	return g.outcome(o), token, g.redacted(err)
+}
+
+// Abort implements Catalog. Who has the token began the transaction; keys and ids
+// can be guessed, and stand in lists.
+func (g guard) Abort(ctx context.Context, ref coordinator.OutcomeRef, reason string) (coordinator.Outcome, error) {
+	err := g.onAny(access.Write)
+	if ref.Token == "" {
+		err = g.onAll(access.Admin)
+	}
+	if err != nil {
+		return coordinator.Outcome{}, err
+	}
+	o, err := g.in.Abort(ctx, ref, reason)
+	return g.outcome(o), g.redacted(err)
+}
+
+// Register implements Catalog. A name that is taken has to be granted like a new one.
+func (g guard) Register(ctx context.Context, q coordinator.RegisterRequest) (coordinator.TableInfo, []string, error) {
+	if err := g.on(ctx, q.Name, access.DDL); err != nil {
+		return coordinator.TableInfo{}, nil, err
+	}
+	t, warnings, err := g.in.Register(ctx, q)
+	return t, warnings, g.redacted(err)
+}
+
+// Create implements Catalog.
+func (g guard) Create(ctx context.Context, q coordinator.CreateRequest) (coordinator.TableInfo, []string, error) {
+	if err := g.on(ctx, q.Name, access.DDL); err != nil {
+		return coordinator.TableInfo{}, nil, err
+	}
+	t, warnings, err := g.in.Create(ctx, q)
+	return t, warnings, g.redacted(err)
+}
+
+// Release implements Catalog.
+func (g guard) Release(ctx context.Context, table string) error {
+	if err := g.on(ctx, table, access.DDL); err != nil {
+		return err
+	}
+	return g.in.Release(ctx, table)
+}
+
+// SetMode implements Catalog.
+func (g guard) SetMode(ctx context.Context, table string, m twophase.Mode) (coordinator.TableInfo, error) {
+	if err := g.on(ctx, table, access.Fence); err != nil {
+		return coordinator.TableInfo{}, err
+	}
+	return g.in.SetMode(ctx, table, m)
+}
+
+// Thaw implements Catalog.
+func (g guard) Thaw(ctx context.Context, table string, preview bool, reason string) (coordinator.Thaw, error) {
+	if err := g.on(ctx, table, access.Admin); err != nil {
+		return coordinator.Thaw{}, err
+	}
+	return g.in.Thaw(ctx, table, preview, reason)
+}
+
+// Tag implements Catalog. A tag keeps the logs of all tables.
+func (g guard) Tag(ctx context.Context, name string, v twophase.SnapshotVersion) error {
+	if err := g.onAll(access.Admin); err != nil {
+		return err
+	}
+	return g.in.Tag(ctx, name, v)
+}
+
+// redacted takes out of an error what it says of tables that the principal may not
+// see: a location that is taken, the winner of a conflict.
+func (g guard) redacted(err error) error {
+	var e *coordinator.Error
+	if !errors.As(err, &e) || e.Table == nil || e.Table.Table == "" || g.sees(e.Table.Table) {
+		return err
+	}
+	out := *e
+	out.Table = nil
+	out.Message = "something is in the way that you may not see; an operator finds it in the server's log"
+	return &out
+}

@@ -1,0 +1,194 @@
+package rpc
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/txcoord/txcoord/coordinator"
+	"github.com/txcoord/txcoord/coordinator/access"
+	"github.com/txcoord/txcoord/twophase"
+)
+
+// Status implements Catalog. Numbers are everybody's who may read something; tables
+// are named as far as they may be seen.
+func (g guard) Status(ctx context.Context) (coordinator.Status, error) {
+	if err := g.onAny(access.Read); err != nil {
+		return coordinator.Status{}, err
+	}
+	st, err := g.in.Status(ctx)
+	st.Frozen = keep(st.Frozen, func(f coordinator.FrozenDetail) bool { return g.sees(f.Table) })
+	st.Rounds = slices.Clone(st.Rounds)
+	for i := range st.Rounds {
+		st.Rounds[i].Tables = keep(st.Rounds[i].Tables, g.sees)
+	}
+	return st, err
+}
+
+// Table implements Catalog.
+func (g guard) Table(ctx context.Context, ref string) (coordinator.TableInfo, error) {
+	if err := g.on(ctx, ref, access.Read); err != nil {
+		return coordinator.TableInfo{}, err
+	}
+	return g.in.Table(ctx, ref)
+}
+
+// Tables implements Catalog.
+func (g guard) Tables(ctx context.Context) ([]coordinator.TableInfo, error) {
+	if err := g.onAny(access.Read); err != nil {
+		return nil, err
+	}
+	all, err := g.in.Tables(ctx)
+	return keep(all, func(t coordinator.TableInfo) bool { return g.rights.On(t.Name, access.Read) }), err
+}
+
+// Describe implements Catalog.
+func (g guard) Describe(ctx context.Context, table string) (coordinator.TableDescription, error) {
+	if err := g.on(ctx, table, access.Read); err != nil {
+		return coordinator.TableDescription{}, err
+	}
+	d, err := g.in.Describe(ctx, table)
+	if d.Round != nil {
+		round := *d.Round
+		round.Tables = keep(round.Tables, g.sees)
+		d.Round = &round
+	}
+	return d, err
+}
+
+// Outcome implements Catalog. Resolving may record an abort.
+func (g guard) Outcome(ctx context.Context, q coordinator.OutcomeRequest) (coordinator.Outcome, time.Time, error) {
+	err := g.onAny(access.Read)
+	if q.Resolve || err != nil { // who only writes asks for its own outcomes
+		err = g.onAny(access.Write)
+	}
+	if err != nil {
+		return coordinator.Outcome{}, time.Time{}, err
+	}
+	o, since, err := g.in.Outcome(ctx, q)
+	return g.outcome(o), since, g.redacted(err)
+}
+
+// outcome is one as the principal may see it: without tables that it may not.
+func (g guard) outcome(o coordinator.Outcome) coordinator.Outcome {
+	if o.Committed != nil {
+		c := *o.Committed
+		c.Tables = keep(c.Tables, func(d coordinator.Delivery) bool { return g.sees(d.Name) })
+		o.Committed = &c
+	}
+	if a := o.Aborted; a != nil && a.Table != "" && !g.sees(a.Table) {
+		o.Aborted = &coordinator.ConflictDetail{Txn: a.Txn, Version: twophase.NoVersion, Rule: a.Rule}
+	}
+	return o
+}
+
+// List implements Catalog. A transaction is listed if the principal may see one of
+// its tables; one that has staged nothing, if it may see all.
+func (g guard) List(ctx context.Context, q coordinator.ListRequest) (coordinator.Listed, error) {
+	err := g.onAny(access.Read)
+	if q.Table != "" {
+		err = g.on(ctx, q.Table, access.Read)
+	}
+	if err != nil {
+		return coordinator.Listed{}, err
+	}
+	l, err := g.in.List(ctx, q)
+	l.Open = g.openTxns(l.Open)
+	l.Decided = keep(l.Decided, func(o coordinator.Outcome) bool {
+		if o.Committed != nil {
+			return slices.ContainsFunc(o.Committed.Tables, func(d coordinator.Delivery) bool { return g.sees(d.Name) })
+		}
+		return o.Aborted != nil && g.sees(o.Aborted.Table) || g.rights.OnAll(access.Read)
+	})
+	for i := range l.Decided {
+		l.Decided[i] = g.outcome(l.Decided[i])
+	}
+	return l, err
+}
+
+func (g guard) openTxns(all []coordinator.OpenTxn) (out []coordinator.OpenTxn) {
+	for _, o := range all {
+		had := len(o.Tables)
+		o.Tables = keep(o.Tables, func(t coordinator.StagedTable) bool { return g.sees(t.Name) })
+		if len(o.Tables) > 0 || had == 0 && g.rights.OnAll(access.Read) {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+// Snapshot implements Catalog.
+func (g guard) Snapshot(ctx context.Context, ref coordinator.SnapshotRef, tables []string) (coordinator.Snapshot, error) {
+	if err := g.onAny(access.Read); err != nil {
+		return coordinator.Snapshot{}, err
+	}
+	for _, t := range tables {
+		if err := g.on(ctx, t, access.Read); err != nil {
+			return coordinator.Snapshot{}, err
+		}
+	}
+	s, err := g.in.Snapshot(ctx, ref, tables)
+	s.Tables = keep(s.Tables, func(t coordinator.SnapshotTable) bool { return g.rights.On(t.Name, access.Read) })
+	return s, err
+}
+
+// Snapshots implements Catalog.
+func (g guard) Snapshots(ctx context.Context, table string, pageSize int, pageToken string) (coordinator.SnapshotPage, error) {
+	err := g.onAny(access.Read)
+	if table != "" {
+		err = g.on(ctx, table, access.Read)
+	}
+	if err != nil {
+		return coordinator.SnapshotPage{}, err
+	}
+	p, err := g.in.Snapshots(ctx, table, pageSize, pageToken)
+	p.Snapshots = slices.Clone(p.Snapshots)
+	for i := range p.Snapshots {
+		p.Snapshots[i] = g.snapshotChange(ctx, p.Snapshots[i])
+	}
+	return p, err
+}
+
+// Watch implements Catalog. Every snapshot comes, so that versions have no gaps.
+func (g guard) Watch(ctx context.Context, after *twophase.SnapshotVersion, yield func(coordinator.SnapshotChange) error) error {
+	if err := g.onAny(access.Read); err != nil {
+		return err
+	}
+	return g.in.Watch(ctx, after, func(c coordinator.SnapshotChange) error { return yield(g.snapshotChange(ctx, c)) })
+}
+
+func (g guard) snapshotChange(ctx context.Context, c coordinator.SnapshotChange) coordinator.SnapshotChange {
+	c.Tables, c.Txns = g.tableChanges(c.Tables), g.snapshotTxns(ctx, c.Txns)
+	return c
+}
+
+func (g guard) tableChanges(all []coordinator.TableChange) []coordinator.TableChange {
+	return keep(all, func(t coordinator.TableChange) bool { return g.rights.On(t.Name, access.Read) })
+}
+
+func (g guard) snapshotTxns(ctx context.Context, all []coordinator.SnapshotTxn) (out []coordinator.SnapshotTxn) {
+	for _, t := range all {
+		t.Tables = keep(t.Tables, func(id twophase.TableID) bool {
+			return g.rights.On(g.nameOf(ctx, string(id)), access.Read)
+		})
+		if len(t.Tables) > 0 {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// Diff implements Catalog.
+func (g guard) Diff(ctx context.Context, from, to twophase.SnapshotVersion) (coordinator.Diff, error) {
+	if err := g.onAny(access.Read); err != nil {
+		return coordinator.Diff{}, err
+	}
+	d, err := g.in.Diff(ctx, from, to)
+	d.Tables, d.Txns = g.tableChanges(d.Tables), g.snapshotTxns(ctx, d.Txns)
+	return d, err
+}
+
+// keep is a new list of what fits, nil for nil.
+func keep[T any](in []T, fits func(T) bool) []T {
+	return slices.DeleteFunc(slices.Clone(in), func(v T) bool { return !fits(v) })
+}

@@ -1,0 +1,421 @@
+package rpc_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	client "github.com/txcoord/txcoord/clients/go"
+	"github.com/txcoord/txcoord/coordinator"
+	"github.com/txcoord/txcoord/coordinator/access"
+	"github.com/txcoord/txcoord/coordinator/rpc"
+	pb "github.com/txcoord/txcoord/proto/txcoord/v1"
+	"github.com/txcoord/txcoord/twophase"
+)
+
+// The principals of these tests, each with one action on tables in*, but for full,
+// which has all of them there, and root, which has all of them everywhere.
+var principals = []string{"read", "write", "ddl", "fence", "admin", "full", "root", "nobody"}
+
+// accessFile lets them in, each with a token of its own.
+func accessFile(t *testing.T) (a *access.Access, tokens map[string]string) {
+	t.Helper()
+	tokens = map[string]string{}
+	all := "[read, write, ddl, fence, admin]"
+	var file strings.Builder
+	file.WriteString("tokens:\n")
+	for _, p := range principals {
+		secret, known := access.NewToken(p, nil)
+		tokens[p] = secret
+		file.WriteString("- {principal: " + p + ", sha256: " + known.SHA256 + "}\n")
+	}
+	file.WriteString("roles:\n")
+	for _, p := range principals[:5] {
+		file.WriteString("  " + p + ": [{catalogs: [default], tables: [in*], actions: [" + p + "]}]\n")
+	}
+	file.WriteString("  full: [{catalogs: [default], tables: [in*], actions: " + all + "}]\n")
+	file.WriteString("  root: [{catalogs: ['*'], tables: ['*'], actions: " + all + "}]\n")
+	file.WriteString("bindings:\n")
+	for _, p := range principals[:7] {
+		file.WriteString("- {role: " + p + ", principals: ['token:" + p + "']}\n")
+	}
+	path := filepath.Join(t.TempDir(), "access.yaml")
+	if err := os.WriteFile(path, []byte(file.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a, err := access.Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a, tokens
+}
+
+func as(ctx context.Context, token string) context.Context {
+	if token == "" {
+		return ctx
+	}
+	return metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+token)
+}
+
+// inAndOut is a catalog with the tables "in" and "out", whose every method answers.
+func inAndOut() *fake {
+	infos := []coordinator.TableInfo{
+		{ID: "t-00000000000000aa", Name: "in", URI: "file:///w/in"}, {ID: "t-00000000000000bb", Name: "out", URI: "file:///w/out"},
+	}
+	find := func(ref string) (coordinator.TableInfo, error) {
+		for _, t := range infos {
+			if ref == t.Name || ref == string(t.ID) || ref == t.URI {
+				return t, nil
+			}
+		}
+		return coordinator.TableInfo{}, &coordinator.Error{Reason: coordinator.TableNotFound, Message: "no such table"}
+	}
+	both := func() *coordinator.Committed {
+		return &coordinator.Committed{Tables: []coordinator.Delivery{{Table: infos[0].ID, Name: "in"}, {Table: infos[1].ID, Name: "out"}}}
+	}
+	outcome := func() coordinator.Outcome { return coordinator.Outcome{Txn: id1, Key: "k", Committed: both()} }
+	change := coordinator.SnapshotChange{
+		Version: 3, Tables: []coordinator.TableChange{{ID: infos[0].ID, Name: "in"}, {ID: infos[1].ID, Name: "out"}},
+		Txns: []coordinator.SnapshotTxn{{Txn: id1, Tables: []twophase.TableID{infos[0].ID, infos[1].ID}}, {Txn: id2, Tables: []twophase.TableID{infos[1].ID}}},
+	}
+	return &fake{
+		shown: 3,
+		status: func() (coordinator.Status, error) {
+			return coordinator.Status{
+				Frozen: []coordinator.FrozenDetail{{Table: "in"}, {Table: "out"}},
+				Rounds: []coordinator.RoundInfo{{Tables: []string{"in", "out"}}},
+			}, nil
+		},
+		begin: func(context.Context, coordinator.BeginRequest) (coordinator.Begun, error) {
+			return coordinator.Begun{Token: "tok", Txn: id1, Known: []coordinator.Outcome{outcome()}}, nil
+		},
+		stage: func(context.Context, coordinator.StageRequest) (coordinator.Staged, error) {
+			return coordinator.Staged{}, nil
+		},
+		commit: func(context.Context, coordinator.CommitRequest) (coordinator.Outcome, error) { return outcome(), nil },
+		commitOnce: func(context.Context, coordinator.OnceRequest) (coordinator.Outcome, string, error) {
+			return outcome(), "tok", nil
+		},
+		abort:   func(coordinator.OutcomeRef, string) (coordinator.Outcome, error) { return outcome(), nil },
+		outcome: func(coordinator.OutcomeRequest) (coordinator.Outcome, time.Time, error) { return outcome(), at, nil },
+		list: func(coordinator.ListRequest) (coordinator.Listed, error) {
+			return coordinator.Listed{
+				Open: []coordinator.OpenTxn{
+					{Txn: id1, Tables: []coordinator.StagedTable{{Name: "in"}, {Name: "out"}}}, {Txn: id2, Tables: []coordinator.StagedTable{{Name: "out"}}}, {Txn: id2},
+				},
+				Decided: []coordinator.Outcome{
+					outcome(), {Txn: id2, Aborted: &coordinator.ConflictDetail{Table: "out", Path: "secret"}},
+				},
+			}, nil
+		},
+		register: func(coordinator.RegisterRequest) (coordinator.TableInfo, []string, error) { return infos[0], nil, nil },
+		create:   func(coordinator.CreateRequest) (coordinator.TableInfo, []string, error) { return infos[0], nil, nil },
+		table:    find,
+		tables:   func() ([]coordinator.TableInfo, error) { return slices.Clone(infos), nil },
+		describe: func(string) (coordinator.TableDescription, error) {
+			return coordinator.TableDescription{TableInfo: infos[0], Round: &coordinator.RoundInfo{Tables: []string{"in", "out"}}}, nil
+		},
+		release: func(string) error { return nil },
+		setMode: func(string, twophase.Mode) (coordinator.TableInfo, error) { return infos[0], nil },
+		thaw:    func(string, bool, string) (coordinator.Thaw, error) { return coordinator.Thaw{Table: infos[0]}, nil },
+		snapshot: func(coordinator.SnapshotRef, []string) (coordinator.Snapshot, error) {
+			return coordinator.Snapshot{Version: 3, Tables: []coordinator.SnapshotTable{{Name: "in"}, {Name: "out"}}}, nil
+		},
+		snapshots: func(string, int, string) (coordinator.SnapshotPage, error) {
+			return coordinator.SnapshotPage{Snapshots: []coordinator.SnapshotChange{change}}, nil
+		},
+		watch: func(_ context.Context, _ *twophase.SnapshotVersion, yield func(coordinator.SnapshotChange) error) error {
+			return yield(change)
+		},
+		diff: func(from, to twophase.SnapshotVersion) (coordinator.Diff, error) {
+			return coordinator.Diff{From: from, To: to, Tables: change.Tables, Txns: change.Txns}, nil
+		},
+		tag: func(string, twophase.SnapshotVersion) error { return nil },
+	}
+}
+
+const addLine, metaLine = `{"add":{"path":"a"}}`, `{"metaData":{"id":"x"}}`
+
+// probe is one way to call a method. With names it calls the table that is given, in
+// the middle of others that are granted where the request takes several.
+type probe struct {
+	method string
+	names  bool
+	may    string // who may on what is granted: principals, space between them
+	call   func(context.Context, clients, string) error
+}
+
+var probes = []probe{
+	{"Begin", false, "write full root", func(ctx context.Context, c clients, _ string) error {
+		_, err := c.Begin(ctx, &pb.BeginRequest{Key: "k"})
+		return err
+	}},
+	{"Stage", true, "write full root", func(ctx context.Context, c clients, table string) error {
+		_, err := c.Stage(ctx, &pb.StageRequest{Token: "t", Table: table, Read: client.Blind(), Actions: []byte(addLine)})
+		return err
+	}},
+	{"Stage", true, "full root", func(ctx context.Context, c clients, table string) error {
+		_, err := c.Stage(ctx, &pb.StageRequest{Token: "t", Table: table, Read: client.Blind(), Actions: []byte(addLine + "\n" + `{"\u006detaData":{}}`)})
+		return err
+	}},
+	{"StageStream", true, "full root", func(ctx context.Context, c clients, table string) error {
+		s, err := c.StageStream(ctx)
+		if err != nil {
+			return err
+		}
+		_ = s.Send(&pb.StageStreamRequest{Message: &pb.StageStreamRequest_Header{Header: &pb.StageHeader{Token: "t", Table: table, Read: client.Blind()}}})
+		_ = s.Send(&pb.StageStreamRequest{Message: &pb.StageStreamRequest_Chunk{Chunk: []byte(metaLine)}})
+		_, err = s.CloseAndRecv()
+		return err
+	}},
+	{"Commit", true, "write full root", func(ctx context.Context, c clients, table string) error {
+		_, err := c.Commit(ctx, &pb.CommitRequest{Token: "t", Tables: []*pb.TableParts{parts("in1", digest), parts(table, digest), parts("in2", digest)}})
+		return err
+	}},
+	{"Commit", true, "full root", func(ctx context.Context, c clients, table string) error {
+		_, err := c.Commit(ctx, &pb.CommitRequest{
+			Token: "t", Tables: []*pb.TableParts{parts("in3", digest)},
+			Reads: []*pb.ReadParticipant{{Table: "in2", Read: whole}, {Table: table, Read: whole}},
+		})
+		return err
+	}},
+	{"CommitOnce", true, "write full root", func(ctx context.Context, c clients, table string) error {
+		_, err := c.CommitOnce(ctx, &pb.CommitOnceRequest{Key: "k", Tables: []*pb.OnceTable{
+			{Table: "in2", Read: client.Blind(), Actions: []byte(addLine)}, {Table: table, Read: client.Blind(), Actions: []byte(addLine)},
+		}})
+		return err
+	}},
+	{"CommitOnce", true, "full root", func(ctx context.Context, c clients, table string) error {
+		_, err := c.CommitOnce(ctx, &pb.CommitOnceRequest{Key: "k", Tables: []*pb.OnceTable{
+			{Table: "in2", Read: client.Blind(), Actions: []byte(addLine)}, {Table: table, Read: client.Blind(), Actions: []byte(metaLine)},
+		}})
+		return err
+	}},
+	{"Abort", false, "write full root", func(ctx context.Context, c clients, _ string) error {
+		_, err := c.Abort(ctx, &pb.AbortRequest{Transaction: &pb.AbortRequest_Token{Token: "t"}})
+		return err
+	}},
+	{"Abort", false, "root", func(ctx context.Context, c clients, _ string) error {
+		_, err := c.Abort(ctx, &pb.AbortRequest{Transaction: &pb.AbortRequest_TransactionId{TransactionId: id1.String()}})
+		return err
+	}},
+	{"GetOutcome", false, "read write full root", func(ctx context.Context, c clients, _ string) error {
+		_, err := c.GetOutcome(ctx, &pb.GetOutcomeRequest{Transaction: &pb.GetOutcomeRequest_Key{Key: "k"}})
+		return err
+	}},
+	{"GetOutcome", false, "write full root", func(ctx context.Context, c clients, _ string) error {
+		_, err := c.GetOutcome(ctx, &pb.GetOutcomeRequest{Transaction: &pb.GetOutcomeRequest_Token{Token: "t"}, Resolve: true})
+		return err
+	}},
+	{"ListTransactions", true, "read full root", func(ctx context.Context, c clients, table string) error {
+		_, err := c.ListTransactions(ctx, &pb.ListTransactionsRequest{Table: table})
+		return err
+	}},
+	{"RegisterTable", true, "ddl full root", func(ctx context.Context, c clients, table string) error {
+		_, err := c.RegisterTable(ctx, &pb.RegisterTableRequest{Name: table, Uri: "/w/x"})
+		return err
+	}},
+	{"CreateTable", true, "ddl full root", func(ctx context.Context, c clients, table string) error {
+		_, err := c.CreateTable(ctx, &pb.CreateTableRequest{Name: table, Uri: "/w/x", SchemaJson: "{}"})
+		return err
+	}},
+	{"ListTables", false, "read full root", func(ctx context.Context, c clients, _ string) error {
+		_, err := c.ListTables(ctx, &pb.ListTablesRequest{})
+		return err
+	}},
+	{"DescribeTable", true, "read full root", func(ctx context.Context, c clients, table string) error {
+		_, err := c.DescribeTable(ctx, &pb.DescribeTableRequest{Table: table})
+		return err
+	}},
+	{"ReleaseTable", true, "ddl full root", func(ctx context.Context, c clients, table string) error {
+		_, err := c.ReleaseTable(ctx, &pb.ReleaseTableRequest{Table: table})
+		return err
+	}},
+	{"SetTableMode", true, "fence full root", func(ctx context.Context, c clients, table string) error {
+		_, err := c.SetTableMode(ctx, &pb.SetTableModeRequest{Table: table, Mode: pb.TableMode_TABLE_MODE_OPEN})
+		return err
+	}},
+	{"ThawTable", true, "admin full root", func(ctx context.Context, c clients, table string) error {
+		_, err := c.ThawTable(ctx, &pb.ThawTableRequest{Table: table, Preview: true})
+		return err
+	}},
+	{"GetSnapshot", true, "read full root", func(ctx context.Context, c clients, table string) error {
+		_, err := c.GetSnapshot(ctx, &pb.GetSnapshotRequest{Tables: []string{"in2", table}})
+		return err
+	}},
+	{"ListSnapshots", true, "read full root", func(ctx context.Context, c clients, table string) error {
+		_, err := c.ListSnapshots(ctx, &pb.ListSnapshotsRequest{Table: table})
+		return err
+	}},
+	{"WatchSnapshots", false, "read full root", func(ctx context.Context, c clients, _ string) error {
+		s, err := c.WatchSnapshots(ctx, &pb.WatchSnapshotsRequest{})
+		for err == nil {
+			_, err = s.Recv()
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		return err
+	}},
+	{"DiffSnapshots", false, "read full root", func(ctx context.Context, c clients, _ string) error {
+		_, err := c.DiffSnapshots(ctx, &pb.DiffSnapshotsRequest{From: 1, To: 2})
+		return err
+	}},
+	{"TagSnapshot", false, "root", func(ctx context.Context, c clients, _ string) error {
+		_, err := c.TagSnapshot(ctx, &pb.TagSnapshotRequest{Tag: "x", SnapshotVersion: 1})
+		return err
+	}},
+	{"GetStatus", false, "read full root", func(ctx context.Context, c clients, _ string) error {
+		_, err := c.GetStatus(ctx, &pb.GetStatusRequest{})
+		return err
+	}},
+}
+
+// Every call, by everybody, on a table that is granted and on one that is not, by
+// name, id and URI, and in the middle of what is granted.
+func TestWhoMayCallWhat(t *testing.T) {
+	a, tokens := accessFile(t)
+	c := dial(t, rpc.Config{Catalogs: map[string]rpc.Catalog{"default": inAndOut()}, Access: a})
+	for _, p := range probes {
+		tables := []string{"in"}
+		if p.names {
+			tables = []string{"in", "t-00000000000000aa", "file:///w/in", "out", "t-00000000000000bb", "file:///w/out", "unknown"}
+			if p.method == "RegisterTable" || p.method == "CreateTable" {
+				tables = []string{"in", "out", "unknown"}
+			}
+		}
+		for _, who := range principals {
+			for _, table := range tables {
+				inside := table == "in" || table == "t-00000000000000aa" || table == "file:///w/in"
+				want := slices.Contains(strings.Fields(p.may), who) && (inside || who == "root")
+				err := p.call(as(t.Context(), tokens[who]), c, table)
+				switch code := status.Code(err); {
+				case want && code != codes.OK, !want && code != codes.PermissionDenied:
+					t.Errorf("%s of %s by %s (may: %s): %v", p.method, table, who, p.may, err)
+				}
+			}
+		}
+		for what, token := range map[string]string{"no token": "", "a wrong token": "txcoord_x", "no token of ours": "abc"} {
+			want := codes.Unauthenticated
+			if token == "" {
+				want = codes.PermissionDenied // nothing is granted to who does not say his name
+			}
+			if err := p.call(as(t.Context(), token), c, "in"); status.Code(err) != want {
+				t.Errorf("%s with %s: %v", p.method, what, err)
+			}
+		}
+	}
+}
+
+// A call that stands in no probe is not thought about.
+func TestEveryCallIsProbed(t *testing.T) {
+	probed := map[string]bool{}
+	for _, p := range probes {
+		probed[p.method] = true
+	}
+	for _, service := range services {
+		for i := range service.Methods().Len() {
+			if name := string(service.Methods().Get(i).Name()); !probed[name] {
+				t.Errorf("no probe calls %s", name)
+			}
+		}
+	}
+}
+
+var services = []protoreflect.ServiceDescriptor{
+	pb.File_txcoord_v1_transactions_proto.Services().Get(0), pb.File_txcoord_v1_tables_proto.Services().Get(0),
+	pb.File_txcoord_v1_snapshots_proto.Services().Get(0), pb.File_txcoord_v1_status_proto.Services().Get(0),
+}
+
+// answers are calls whose answers name tables, as text.
+func answers(c clients) map[string]func(context.Context) (string, error) {
+	return map[string]func(context.Context) (string, error){
+		"Begin": func(ctx context.Context) (string, error) { return textOf(c.Begin(ctx, &pb.BeginRequest{Key: "k"})) },
+		"Commit": func(ctx context.Context) (string, error) {
+			return textOf(c.Commit(ctx, &pb.CommitRequest{Token: "t", Tables: []*pb.TableParts{parts("in", digest)}}))
+		},
+		"GetOutcome": func(ctx context.Context) (string, error) {
+			return textOf(c.GetOutcome(ctx, &pb.GetOutcomeRequest{Transaction: &pb.GetOutcomeRequest_Key{Key: "k"}}))
+		},
+		"ListTransactions": func(ctx context.Context) (string, error) {
+			return textOf(c.ListTransactions(ctx, &pb.ListTransactionsRequest{IncludeDecided: true}))
+		},
+		"ListTables": func(ctx context.Context) (string, error) { return textOf(c.ListTables(ctx, &pb.ListTablesRequest{})) },
+		"DescribeTable": func(ctx context.Context) (string, error) {
+			return textOf(c.DescribeTable(ctx, &pb.DescribeTableRequest{Table: "in"}))
+		},
+		"GetSnapshot": func(ctx context.Context) (string, error) { return textOf(c.GetSnapshot(ctx, &pb.GetSnapshotRequest{})) },
+		"ListSnapshots": func(ctx context.Context) (string, error) {
+			return textOf(c.ListSnapshots(ctx, &pb.ListSnapshotsRequest{}))
+		},
+		"WatchSnapshots": func(ctx context.Context) (string, error) {
+			s, err := c.WatchSnapshots(ctx, &pb.WatchSnapshotsRequest{})
+			if err != nil {
+				return "", err
+			}
+			return textOf(s.Recv())
+		},
+		"DiffSnapshots": func(ctx context.Context) (string, error) {
+			return textOf(c.DiffSnapshots(ctx, &pb.DiffSnapshotsRequest{From: 1, To: 2}))
+		},
+		"GetStatus": func(ctx context.Context) (string, error) { return textOf(c.GetStatus(ctx, &pb.GetStatusRequest{})) },
+	}
+}
+
+func textOf[M proto.Message](m M, err error) (string, error) {
+	if err != nil {
+		return "", err
+	}
+	b, err := protojson.Marshal(m)
+	return string(b), err
+}
+
+// What answers name besides is cut to what is granted.
+func TestAnswersNameOnlyWhatIsGranted(t *testing.T) {
+	a, tokens := accessFile(t)
+	c := dial(t, rpc.Config{Catalogs: map[string]rpc.Catalog{"default": inAndOut()}, Access: a})
+	for _, who := range []string{"full", "root"} {
+		ctx, sees := as(t.Context(), tokens[who]), who == "root"
+		for name, call := range answers(c) {
+			text, err := call(ctx)
+			if err != nil {
+				t.Errorf("%s by %s: %v", name, who, err)
+				continue
+			}
+			if !strings.Contains(text, `"in"`) {
+				t.Errorf("%s by %s leaves out what is granted: %s", name, who, text)
+			}
+			if got := strings.Contains(text, `"out"`) || strings.Contains(text, "secret") || strings.Contains(text, id2.String()); got != sees {
+				t.Errorf("%s by %s names what is not granted: %t, in %s", name, who, got, text)
+			}
+		}
+	}
+}
+
+func TestAnUnknownCatalogIsNotTold(t *testing.T) {
+	a, tokens := accessFile(t)
+	c := dial(t, rpc.Config{Catalogs: map[string]rpc.Catalog{"default": inAndOut(), "sales": inAndOut()}, Access: a})
+	for _, catalog := range []string{"sales", "none"} {
+		_, err := c.GetStatus(as(t.Context(), tokens["full"]), &pb.GetStatusRequest{Catalog: catalog})
+		if status.Code(err) != codes.PermissionDenied {
+			t.Errorf("catalog %s: %v", catalog, err)
+		}
+	}
+	_, err := c.GetStatus(as(t.Context(), tokens["root"]), &pb.GetStatusRequest{Catalog: "none"})
+	if status.Code(err) != codes.NotFound {
+		t.Errorf("no catalog, to root: %v", err)
+	}
+}

@@ -1,0 +1,176 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+
+	"github.com/txcoord/txcoord/coordinator"
+	"github.com/txcoord/txcoord/coordinator/access"
+)
+
+// caller is who makes a call, and what is noted about it.
+type caller struct {
+	who  access.Principal
+	note *note
+}
+
+type callerKey struct{}
+
+func callerOf(ctx context.Context) caller {
+	c, _ := ctx.Value(callerKey{}).(caller)
+	return c
+}
+
+// note collects what the audit log says of a call: which tables it asked for which
+// actions, and whether one was refused. A nil note takes nothing down.
+type note struct {
+	mu     sync.Mutex
+	asked  []asked
+	denied bool
+}
+
+type asked struct {
+	table  string
+	action access.Action
+}
+
+// askedMost bounds what one call's line of the audit log holds.
+const askedMost = 64
+
+func (n *note) on(table string, a access.Action) {
+	if n == nil {
+		return
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(n.asked) < askedMost {
+		n.asked = append(n.asked, asked{text(table, maxValue), a})
+	}
+}
+
+func (n *note) deny() {
+	if n == nil {
+		return
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.denied = true
+}
+
+// identify finds out who calls. Health checks need not say; everybody else whose
+// proof is wrong is refused here, before anything of the request is looked at.
+func (i interceptors) identify(ctx context.Context, method string) (context.Context, error) {
+	c := caller{note: &note{}}
+	if healthMethods[method] {
+		return context.WithValue(ctx, callerKey{}, c), nil
+	}
+	who, err := i.access.Authenticate(ctx, proof(ctx))
+	if err != nil {
+		return ctx, i.faults.status(ctx, unauthenticated(err))
+	}
+	c.who = who
+	return context.WithValue(ctx, callerKey{}, c), nil
+}
+
+var healthMethods = map[string]bool{
+	healthpb.Health_Check_FullMethodName: true, healthpb.Health_Watch_FullMethodName: true, healthpb.Health_List_FullMethodName: true,
+}
+
+func unauthenticated(err error) error {
+	if errors.Is(err, access.ErrUnavailable) {
+		return &coordinator.Error{Reason: coordinator.StoreUnavailable, Message: "who you are cannot be found out now: " + err.Error(), Cause: err}
+	}
+	return &coordinator.Error{Reason: coordinator.Unauthenticated, Message: err.Error()}
+}
+
+// proof is what the connection and the call's headers show.
+func proof(ctx context.Context) (out access.Proof) {
+	if all := metadata.ValueFromIncomingContext(ctx, "authorization"); len(all) > 0 {
+		out.Authorization = all[0]
+	}
+	p, ok := peer.FromContext(ctx)
+	if !ok {
+		return out
+	}
+	switch info := p.AuthInfo.(type) {
+	case credentials.TLSInfo:
+		if len(info.State.VerifiedChains) > 0 {
+			out.Certificate = info.State.VerifiedChains[0][0]
+		}
+	case socketPeer:
+		out.UID = &info.uid
+	}
+	return out
+}
+
+func (i interceptors) identifyUnary(ctx context.Context, q any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+	ctx, err := i.identify(ctx, info.FullMethod)
+	if err != nil {
+		i.audited(ctx, info.FullMethod, err)
+		return nil, err
+	}
+	a, err := next(ctx, q)
+	i.audited(ctx, info.FullMethod, err)
+	return a, err
+}
+
+func (i interceptors) identifyStream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
+	ctx, err := i.identify(stream.Context(), info.FullMethod)
+	if err == nil {
+		err = next(srv, identified{ServerStream: stream, ctx: ctx})
+	}
+	i.audited(ctx, info.FullMethod, err)
+	return err
+}
+
+// identified is a stream whose context knows the caller.
+type identified struct {
+	grpc.ServerStream
+	ctx context.Context
+}
+
+func (s identified) Context() context.Context { return s.ctx }
+
+// audited writes the audit log's line of a call: those that ask for more than
+// reading, and those that are refused.
+func (i interceptors) audited(ctx context.Context, method string, err error) {
+	if i.audit == nil {
+		return
+	}
+	c := callerOf(ctx)
+	all := []slog.Attr{
+		slog.String("principal", c.who.Name()), slog.String("client", address(ctx)), slog.String("method", method),
+	}
+	more, refused := false, c.note == nil
+	if n := c.note; n != nil {
+		n.mu.Lock()
+		refused = n.denied
+		var tables []string
+		for _, a := range n.asked {
+			more = more || a.action != access.Read
+			tables = append(tables, fmt.Sprintf("%s:%s", a.action, a.table))
+		}
+		n.mu.Unlock()
+		all = append(all, slog.Any("asked", tables))
+	}
+	if !more && !refused {
+		return
+	}
+	st := status.Convert(err)
+	all = append(all, slog.String("code", st.Code().String()))
+	if err != nil {
+		all = append(all, slog.String("reason", reasonOf(st)))
+	}
+	i.audit.LogAttrs(ctx, slog.LevelInfo, "call", all...)
+}
