@@ -205,11 +205,11 @@ func (g guard) Create(ctx context.Context, q coordinator.CreateRequest) (coordin
 }
 
 // Release implements Catalog.
-func (g guard) Release(ctx context.Context, table string) error {
+func (g guard) Release(ctx context.Context, table string, keepFence bool) error {
 	if err := g.on(ctx, table, access.DDL); err != nil {
 		return err
 	}
-	return g.in.Release(ctx, table)
+	return g.in.Release(ctx, table, keepFence)
 }
 
 // SetMode implements Catalog.
@@ -218,6 +218,22 @@ func (g guard) SetMode(ctx context.Context, table string, m twophase.Mode) (coor
 		return coordinator.TableInfo{}, err
 	}
 	return g.in.SetMode(ctx, table, m)
+}
+
+// Fence implements Catalog.
+func (g guard) Fence(ctx context.Context, q coordinator.FenceRequest) (coordinator.TableInfo, error) {
+	if err := g.on(ctx, q.Table, access.Fence); err != nil {
+		return coordinator.TableInfo{}, err
+	}
+	return g.in.Fence(ctx, q)
+}
+
+// Unfence implements Catalog.
+func (g guard) Unfence(ctx context.Context, table string) (coordinator.TableInfo, error) {
+	if err := g.on(ctx, table, access.Fence); err != nil {
+		return coordinator.TableInfo{}, err
+	}
+	return g.in.Unfence(ctx, table)
 }
 
 // Thaw implements Catalog.

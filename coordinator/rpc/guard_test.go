@@ -128,7 +128,9 @@ func inAndOut() *fake {
 		describe: func(string) (coordinator.TableDescription, error) {
 			return coordinator.TableDescription{TableInfo: infos[0], Round: &coordinator.RoundInfo{Tables: []string{"in", "out"}}}, nil
 		},
-		release: func(string) error { return nil },
+		release: func(string, bool) error { return nil },
+		fence:   func(coordinator.FenceRequest) (coordinator.TableInfo, error) { return infos[0], nil },
+		unfence: func(string) (coordinator.TableInfo, error) { return infos[0], nil },
 		setMode: func(string, twophase.Mode) (coordinator.TableInfo, error) { return infos[0], nil },
 		thaw:    func(string, bool, string) (coordinator.Thaw, error) { return coordinator.Thaw{Table: infos[0]}, nil },
 		snapshot: func(coordinator.SnapshotRef, []string) (coordinator.Snapshot, error) {
@@ -246,6 +248,14 @@ var probes = []probe{
 	}},
 	{"SetTableMode", true, "fence full root", func(ctx context.Context, c clients, table string) error {
 		_, err := c.SetTableMode(ctx, &pb.SetTableModeRequest{Table: table, Mode: pb.TableMode_TABLE_MODE_OPEN})
+		return err
+	}},
+	{"FenceTable", true, "fence full root", func(ctx context.Context, c clients, table string) error {
+		_, err := c.FenceTable(ctx, &pb.FenceTableRequest{Table: table})
+		return err
+	}},
+	{"UnfenceTable", true, "fence full root", func(ctx context.Context, c clients, table string) error {
+		_, err := c.UnfenceTable(ctx, &pb.UnfenceTableRequest{Table: table})
 		return err
 	}},
 	{"ThawTable", true, "admin full root", func(ctx context.Context, c clients, table string) error {
