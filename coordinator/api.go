@@ -356,6 +356,8 @@ type Status struct {
 	OpenTransactions int
 	Rounds           []RoundInfo
 	Frozen           []FrozenDetail
+	// Replicas are the processes that serve the catalog, this one first.
+	Replicas []ReplicaInfo
 	// Opened are the tables that were fenced or exclusive until somebody else wrote them.
 	Opened []OpenedTable
 }
@@ -365,4 +367,20 @@ type OpenedTable struct {
 	ID     twophase.TableID
 	Name   string
 	Reason string
+}
+
+// ReplicaInfo is a process that serves the catalog, as it last announced itself.
+type ReplicaInfo struct {
+	ID       string
+	Address  string // empty: others cannot reach it
+	Build    string
+	Codec    int
+	Position twophase.Position
+	Snapshot twophase.SnapshotVersion
+	Started  time.Time
+	// Silent is how long nothing was heard of it; 0 for this one.
+	Silent time.Duration
+	// Alive: it was heard of within the last heartbeats.
+	Alive bool
+	Self  bool
 }

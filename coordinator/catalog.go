@@ -35,6 +35,8 @@ type Catalog struct {
 	sweeper     *sweeper
 	memory      *memory
 	backlog     *backlog
+	replicas    *replicas
+	wrote       *wrote
 	sets        tableSets
 	graces      graces
 
@@ -46,6 +48,9 @@ type Catalog struct {
 
 	catching sync.Mutex
 	headAt   atomic.Int64 // boot clock at which the fold was last known to hold the whole journal
+
+	behindOnce sync.Once
+	behind     chan struct{}
 }
 
 // Open folds the journal and begins to serve. What a dead process left undone is
@@ -70,7 +75,7 @@ func Open(ctx context.Context, cfg Config) (*Catalog, error) {
 		prefix += "/"
 	}
 	c := &Catalog{
-		cfg: cfg, log: cfg.Log.With("catalog", cfg.Name), journal: journal,
+		cfg: cfg, log: cfg.Log.With("catalog", cfg.Name), journal: journal, behind: make(chan struct{}),
 		own: &ownObjects{store: objects, prefix: prefix + "_txcoord/" + cfg.Name},
 	}
 	c.life, c.stop = context.WithCancel(context.Background())
@@ -87,6 +92,8 @@ func (c *Catalog) build(ctx context.Context) error {
 		return err
 	}
 	c.ledger = newLedger(state, c.life.Done())
+	c.wrote = newWrote(!c.cfg.SharedStore)
+	c.replicas = newReplicas(c)
 	c.facts = newFactsCache(c.own)
 	c.payloads = newPayloads(c.cfg.Store, c.own, c.cfg.Limits)
 	c.tables = newHandles(c)
@@ -111,6 +118,7 @@ func (c *Catalog) build(ctx context.Context) error {
 	}
 	for _, run := range []func(context.Context){
 		c.seq.run, c.publisher.run, c.manifests.run, c.openTxns.run, c.checkpoints.run, c.sweeper.run, c.expire, c.poll, c.countFences, c.watchOwners, c.forget,
+		c.follow, c.replicas.run, c.openTxns.watch,
 	} {
 		c.spawn(run)
 	}
@@ -206,7 +214,7 @@ func (c *Catalog) catchUp(ctx context.Context) error {
 			c.atHead(at)
 			return nil
 		case errors.Is(err, lock.ErrBehind), errors.Is(err, lock.ErrShort):
-			return c.ledgerError(c.ledger.fail(err))
+			return c.ledgerError(c.lapped(err))
 		case err != nil:
 			return c.storeError(err)
 		}
@@ -237,6 +245,9 @@ func (c *Catalog) freshFold(ctx context.Context) error {
 
 // onFold runs after each entry, with the ledger's lock held.
 func (c *Catalog) onFold(before *foldMarks, e *twophase.Entry) {
+	if e.Writer == c.replicas.writer() {
+		c.wrote.add(e.Position)
+	}
 	c.tables.follow(before, e)
 	var decided []twophase.TxnID
 	for _, r := range e.Records {
@@ -308,7 +319,7 @@ func (c *Catalog) AtLeast(ctx context.Context, v twophase.SnapshotVersion) error
 	ctx, cancel := context.WithTimeout(ctx, patience(ctx))
 	defer cancel()
 	if err := c.ledger.wait(ctx, func(s *twophase.State) bool { return s.Shown() >= v }); err != nil {
-		return &Error{Reason: ReplicaBehind, Message: fmt.Sprintf("this replica has not seen snapshot %d yet; its newest is %d", v, c.Shown()), Cause: err}
+		return &Error{Reason: ReplicaBehind, RetryAfter: 100 * time.Millisecond, Message: fmt.Sprintf("this replica has not seen snapshot %d yet; its newest is %d", v, c.Shown()), Cause: err}
 	}
 	return nil
 }
@@ -354,43 +365,4 @@ func (c *Catalog) fetch(ctx context.Context, sub *submission, refs []twophase.Ob
 		sub.facts[ref.Hash] = got[i]
 	}
 	return nil
-}
-
-// Status says how the catalog is, as this replica sees it.
-func (c *Catalog) Status(context.Context) (Status, error) {
-	st := Status{ManifestSnapshot: c.manifests.written(), OpenTransactions: len(c.openTxns.list())}
-	c.ledger.read(func(s *twophase.State) {
-		st.CatalogID, st.Incarnation, st.Position = s.Catalog(), s.Incarnation(), s.Next()
-		st.LastEntry, st.Checkpoint, st.Shown = s.Time().Std(), s.Checkpoint().Position, s.Shown()
-		_, since := s.Floor()
-		st.RememberedSince = since.Std()
-		for _, t := range s.Tables() {
-			st.Tables++
-			if t.Frozen != nil {
-				st.Frozen = append(st.Frozen, *frozenDetail(t))
-			}
-			if t.Opened != nil {
-				st.Opened = append(st.Opened, OpenedTable{ID: t.Table, Name: t.Name, Reason: openedReason(t.Opened)})
-			}
-		}
-		for _, r := range s.Rounds() {
-			st.Rounds = append(st.Rounds, roundInfo(s, r))
-		}
-	})
-	return st, nil
-}
-
-func frozenDetail(t *twophase.Table) *FrozenDetail {
-	if t.Frozen == nil {
-		return nil
-	}
-	return &FrozenDetail{Table: t.Name, TableID: t.Table, Cause: t.Frozen.Cause, Txn: t.Frozen.Txn, Detail: t.Frozen.Detail}
-}
-
-func roundInfo(s *twophase.State, r *twophase.Round) RoundInfo {
-	info := RoundInfo{ID: r.ID, Opened: r.Time.Std(), Txns: len(r.Txns)}
-	for _, p := range s.Plan(r) {
-		info.Tables = append(info.Tables, p.Table.Name)
-	}
-	return info
 }

@@ -37,7 +37,11 @@ func newCheckpoints(c *Catalog) *checkpoints {
 
 // look says that an entry was folded. The ledger's lock is held.
 func (k *checkpoints) look(at twophase.Position) {
-	if at-k.c.ledger.state.Checkpoint().Position < k.every() {
+	due := k.every()
+	if !k.c.wrote.has(at) {
+		due += due / 2 // first those who append
+	}
+	if at-k.c.ledger.state.Checkpoint().Position < due {
 		return
 	}
 	select {

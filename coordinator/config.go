@@ -31,7 +31,7 @@ type Config struct {
 	Objects   Objects
 	// ReadCheckpoint reads Parquet checkpoints of tables: checkpoint.Read.
 	ReadCheckpoint tables.CheckpointReader
-	// SharedStore: the store may hold other catalogs' journals too, by mistake or at
+	// SharedStore: other processes may serve this catalog at the same time. The store may hold other catalogs' journals too, by mistake or at
 	// another prefix. It notes whose this one is, and others are refused.
 	SharedStore bool
 	// WarehouseMoved replaces the noted place of the warehouse.
@@ -78,6 +78,9 @@ type Limits struct {
 	CheckpointEvery  int           // entries between checkpoints; 1,024
 	PutParallel      int           // puts in flight over all rounds; 256
 	MapEvery         int           // snapshots between full manifest maps; 1,000
+	FollowInterval   time.Duration // between looks for what other replicas append, at most; 1 s, five times that where the store tells
+	TakeOverAfter    time.Duration // after which a replica does what follows from another's entry; 500 ms
+	Heartbeat        time.Duration // between announcements of a replica; 5 s
 }
 
 func (l Limits) withDefaults() Limits {
@@ -102,6 +105,9 @@ func (l Limits) withDefaults() Limits {
 	def(&l.CheckpointEvery, 1024)
 	def(&l.PutParallel, 256)
 	def(&l.MapEvery, 1000)
+	def(&l.FollowInterval, time.Second)
+	def(&l.TakeOverAfter, 500*time.Millisecond)
+	def(&l.Heartbeat, 5*time.Second)
 	return l
 }
 

@@ -73,7 +73,7 @@ type Error struct {
 	Txn      *TxnDetail
 	Table    *TableDetail
 	Owner    *OwnerDetail
-	// RetryAfter is advice for QUOTA_EXCEEDED.
+	// RetryAfter is advice for QUOTA_EXCEEDED, and for what is unavailable.
 	RetryAfter time.Duration
 
 	Cause error

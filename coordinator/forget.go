@@ -86,7 +86,7 @@ func (m *memory) floor(oldest twophase.Time, keep int) (floor twophase.Position)
 func (c *Catalog) forget(ctx context.Context) {
 	every(ctx, min(c.cfg.Limits.PollInterval, 5*time.Second), func(ctx context.Context) {
 		floor := c.wantedFloor()
-		if floor == 0 {
+		if floor == 0 || !c.duty("floor") {
 			return
 		}
 		if err := c.adminRecord(ctx, &twophase.FloorRaised{Floor: floor}); err != nil && ctx.Err() == nil {

@@ -93,6 +93,11 @@ func (m *manifests) start(ctx context.Context) error {
 	if lost {
 		return contradicts(fmt.Sprintf("manifest %d exists and the journal knows %d snapshots only", shown+1, shown))
 	}
+	return m.begin(ctx, shown)
+}
+
+// begin goes on after the newest manifest up to a snapshot.
+func (m *manifests) begin(ctx context.Context, shown twophase.SnapshotVersion) error {
 	v, err := m.newest(ctx, shown)
 	if err != nil || v == 0 {
 		return err
@@ -173,7 +178,7 @@ func (m *manifests) run(ctx context.Context) {
 			return
 		}
 		for m.written() < m.c.Shown() && ctx.Err() == nil {
-			if err := m.next(ctx); err != nil && ctx.Err() == nil {
+			if err := m.forward(ctx); err != nil && ctx.Err() == nil {
 				m.c.log.Warn("write a manifest", "snapshot", m.written()+1, "error", err)
 				pause(ctx, wait)
 				wait = min(2*wait, 5*time.Second)
@@ -206,6 +211,12 @@ func (m *manifests) next(ctx context.Context) error {
 			return err
 		}
 	}
+	m.wrote(k, full)
+	return nil
+}
+
+// wrote notes that the manifest of a snapshot is durable, and keeps a full set.
+func (m *manifests) wrote(k twophase.SnapshotVersion, full *tableSet) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.done = k
@@ -213,7 +224,6 @@ func (m *manifests) next(ctx context.Context) error {
 		m.kept = append(m.kept, full)
 		m.kept = m.kept[max(0, len(m.kept)-setsKept):]
 	}
-	return nil
 }
 
 func (m *manifests) put(ctx context.Context, name string, what manifest) error {
@@ -226,11 +236,10 @@ func (m *manifests) put(ctx context.Context, name string, what manifest) error {
 		return err
 	}
 	have, err := m.read(ctx, name)
-	if err == nil && (have.Catalog != what.Catalog || have.Incarnation != what.Incarnation) {
-		// Two catalogs of one name share the warehouse (R7, R18).
-		return m.c.ledger.fail(contradicts(fmt.Sprintf("%s is of catalog %s", name, have.Catalog)))
+	if err != nil {
+		return err
 	}
-	return err
+	return m.isOurs(have)
 }
 
 func (m *manifests) delta(s *twophase.Snapshot) manifest {

@@ -232,6 +232,8 @@ func (c *Catalog) ledgerError(err error) error {
 	switch {
 	case err == nil, errors.As(err, &own):
 		return err
+	case errors.Is(c.ledger.stopped(), lock.ErrBehind):
+		return c.isBehind(err)
 	case c.ledger.stopped() != nil:
 		return &Error{Reason: JournalContradiction, Message: "the catalog takes no writes: its journal does not fit what was folded or published; an operator has to look", Cause: c.ledger.stopped()}
 	case c.life.Err() != nil:

@@ -292,23 +292,25 @@ func (o *openTxns) save(ctx context.Context, id twophase.TxnID) error {
 // restore takes up what a dead process had noted.
 func (o *openTxns) restore(id twophase.TxnID, rec *openRecord) {
 	o.add(txnRef{id: id, key: rec.Key, attempt: rec.Attempt, begun: twophase.Position(rec.Position), deadline: rec.Deadline}, rec.Client)
+	staged := o.stagedIn(rec)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.markLocked(id) // decided meanwhile: the record goes
 	t := o.m[id]
-	if t == nil || len(rec.Bytes) != len(rec.Tables) || len(rec.Parts) != len(rec.Tables) {
+	if t == nil {
 		return
 	}
 	t.begun, t.counted = rec.Begun, true
-	for i, table := range rec.Tables {
-		id := twophase.TableID(table)
-		t.tables[id] = &StagedTable{Table: id, Name: o.c.row(id).Name, Bytes: rec.Bytes[i], Parts: rec.Parts[i]}
+	for table, st := range staged {
+		t.tables[table] = st
 	}
 }
 
 // load reads the advisory records after a restart. A deadline counts anew from here
 // as far as it had not passed (R16).
-func (o *openTxns) load(ctx context.Context) error {
+func (o *openTxns) load(ctx context.Context) error { return o.records(ctx, o.restore) }
+
+func (o *openTxns) records(ctx context.Context, found func(twophase.TxnID, *openRecord)) error {
 	after := ""
 	for {
 		items, err := o.c.cfg.Store.Scan(ctx, "open/", after, 0)
@@ -328,7 +330,7 @@ func (o *openTxns) load(ctx context.Context) error {
 			if err != nil {
 				continue
 			}
-			o.restore(id, &rec)
+			found(id, &rec)
 		}
 	}
 }

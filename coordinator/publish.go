@@ -23,6 +23,7 @@ type publisher struct {
 
 	mu      sync.Mutex
 	running map[twophase.RoundID]bool
+	turns   turns
 
 	// progress is when a put or read last succeeded, by bucket (R12).
 	progressMu sync.Mutex
@@ -33,6 +34,7 @@ func newPublisher(c *Catalog) *publisher {
 	return &publisher{
 		c: c, ready: make(chan struct{}, 1), puts: make(chan struct{}, c.cfg.Limits.PutParallel),
 		running: map[twophase.RoundID]bool{}, progress: map[string]time.Duration{},
+		turns: turns{at: map[twophase.RoundID]time.Duration{}},
 	}
 }
 
@@ -54,14 +56,19 @@ func (p *publisher) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		var open []twophase.RoundID
+		open := map[twophase.RoundID]int{} // and how many tables each has
 		p.c.ledger.read(func(s *twophase.State) {
 			for _, r := range s.Rounds() {
-				open = append(open, r.ID)
+				open[r.ID] = r.Tables()
 			}
 		})
-		for _, id := range open {
-			if p.claim(id) {
+		p.turns.keep(open)
+		for id, tables := range open {
+			now, later := p.due(id, tables)
+			if later > 0 {
+				time.AfterFunc(later, p.look)
+			}
+			if now && p.claim(id) {
 				workers.Go(func() {
 					defer p.release(id)
 					p.round(ctx, id)

@@ -212,7 +212,7 @@ func (s *sequencer) decide(group []*submission) (twophase.Decision, *twophase.En
 		MaxBytes: c.cfg.Limits.EntryBytes, Limit: c.cfg.Limits.MaxEntryBytes,
 	})
 	legible(d.Records)
-	e, err := st.Entry(d, twophase.TimeOf(c.cfg.Now()), c.cfg.Address)
+	e, err := st.Entry(d, twophase.TimeOf(c.cfg.Now()), c.replicas.writer())
 	return d, e, err
 }
 
@@ -224,7 +224,7 @@ func (s *sequencer) append(ctx context.Context, e *twophase.Entry, writes []lock
 	filled, err := s.c.journal.Append(ctx, e.Position, raw, writes...)
 	if err != nil {
 		if errors.Is(err, lock.ErrBehind) || errors.Is(err, lock.ErrShort) {
-			err = s.c.ledger.fail(err)
+			err = s.c.lapped(err)
 		}
 		return false, err
 	}

@@ -55,6 +55,9 @@ func (w *sweeper) published(s *twophase.State) {
 	var due []payloadID
 	for i := len(snaps) - 1; i >= 0 && snaps[i].Version > w.shown; i-- {
 		w.c.backlog.leave(snaps[i].Txns...)
+		if !w.c.wrote.has(snaps[i].Position) {
+			continue // who published sweeps; if it is gone, the listing finds what is left
+		}
 		for _, id := range snaps[i].Txns {
 			if o := s.Outcome(id); o != nil && o.Commit != nil {
 				due = append(due, piecesOf(id, o.Commit)...)
@@ -140,6 +143,9 @@ func (w *sweeper) remove(ctx context.Context, at place, ids []payloadID) {
 // listed goes through everything that is stored: what a dead process left, and what
 // a slow Stage wrote after its transaction had ended (C2).
 func (w *sweeper) listed(ctx context.Context) {
+	if !w.c.duty("sweep") {
+		return
+	}
 	var due []payloadID
 	after := ""
 	for ctx.Err() == nil {

@@ -27,6 +27,9 @@ func every(ctx context.Context, d time.Duration, do func(context.Context)) {
 func (c *Catalog) expire(ctx context.Context) {
 	every(ctx, time.Second, func(ctx context.Context) {
 		_ = parallel(c.openTxns.overdue(), 64, func(ref txnRef) error {
+			if c.openTxns.extended(ctx, ref.id) {
+				return nil
+			}
 			_, err := c.abort(ctx, ref, twophase.RuleExpired, "the deadline passed")
 			switch {
 			case err == nil, errors.Is(err, &Error{Reason: OutcomeExpired}), errors.Is(err, &Error{Reason: TokenStale}):
@@ -45,7 +48,7 @@ func (c *Catalog) poll(ctx context.Context) {
 	every(ctx, c.cfg.Limits.PollInterval, func(ctx context.Context) {
 		rows, _ := c.Tables(ctx)
 		_ = parallelIndex(len(rows), 8, func(i int) error {
-			if !rows[i].Watched || rows[i].Frozen != nil || ctx.Err() != nil {
+			if !c.duty(string(rows[i].ID)) || !rows[i].Watched || rows[i].Frozen != nil || ctx.Err() != nil {
 				return nil
 			}
 			t, err := c.tables.of(rows[i].ID)

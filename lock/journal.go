@@ -126,8 +126,11 @@ func (j *Journal) Meta() Meta { return j.meta }
 func (j *Journal) Slots() twophase.Position { return twophase.Position(j.meta.Slots) }
 
 func (j *Journal) key(pos twophase.Position) string {
-	return fmt.Sprintf("ring/%s/%08d", j.meta.Incarnation, j.Ring().Slot(pos))
+	return fmt.Sprintf("%s%08d", j.Prefix(), j.Ring().Slot(pos))
 }
+
+// Prefix is that of the keys of the ring, to be watched.
+func (j *Journal) Prefix() string { return "ring/" + j.meta.Incarnation + "/" }
 
 // slot is what stands in the slot of a position; without an entry, nothing.
 type slot struct {

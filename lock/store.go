@@ -95,6 +95,15 @@ type Batcher interface {
 	PutBatch(ctx context.Context, key string, value []byte, c Condition, with []Write) (Revision, error)
 }
 
+// Watcher is a Store that can say when keys change. Advisory: changes may be missed,
+// told late, or told twice.
+type Watcher interface {
+	// Watch calls changed for items with the prefix as they are written, until ctx
+	// ends; with an empty item when some may have been missed. It goes on by itself
+	// after errors.
+	Watch(ctx context.Context, prefix string, changed func(Item))
+}
+
 // Sized is a Store that says how large a value may be.
 type Sized interface {
 	// MaxValue is the size of the largest value; a larger one is ErrTooLarge.

@@ -75,8 +75,11 @@ func (a *Append) Won() bool { return a.filled != nil && bytes.Equal(a.filled, a.
 type Losses struct{ n int }
 
 // Count takes the end of an append. It reports whether to forward the queue now.
-func (l *Losses) Count(a *Append) (forward bool) {
-	if a.Won() {
+func (l *Losses) Count(a *Append) (forward bool) { return l.Ended(a.Won()) }
+
+// Ended is Count for who knows only whether the append was won.
+func (l *Losses) Ended(won bool) (forward bool) {
+	if won {
 		l.n = 0
 		return false
 	}

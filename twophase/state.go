@@ -155,6 +155,9 @@ type Round struct {
 	tables []TableID
 }
 
+// Tables is how many tables its transactions write.
+func (r *Round) Tables() int { return len(r.tables) }
+
 // component is a set of decided transactions, connected by written tables, that
 // waits to become a round.
 type component struct {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	client "github.com/txcoord/txcoord/clients/go"
 	txcoordv1 "github.com/txcoord/txcoord/proto/txcoord/v1"
@@ -32,6 +33,13 @@ func statusGrid(g *grid, a *txcoordv1.GetStatusResponse) {
 	g.pair("outcomes kept since", since(a.GetRememberedSince()))
 	g.pair("tables", a.GetTables())
 	g.pair("open transactions", a.GetOpenTransactions())
+	if len(a.GetReplicas()) > 0 {
+		g.gap()
+		g.row("REPLICA", "ADDRESS", "BUILD", "BEHIND", "SNAPSHOT", "STARTED", "LAST SEEN")
+		for _, r := range a.GetReplicas() {
+			g.row(r.GetId(), orDash(r.GetAddress()), r.GetBuild(), behind(a, r), r.GetSnapshot(), clock(r.GetStartedAt()), lastSeen(r))
+		}
+	}
 	if len(a.GetOpenRounds()) > 0 {
 		g.gap()
 		g.row("ROUND", "OPENED", "TRANSACTIONS", "TABLES")
@@ -52,5 +60,22 @@ func statusGrid(g *grid, a *txcoordv1.GetStatusResponse) {
 		for _, o := range a.GetOpened() {
 			g.row(o.GetTable(), o.GetReason())
 		}
+	}
+}
+
+// behind is how many entries a replica had not folded when it last announced itself.
+func behind(a *txcoordv1.GetStatusResponse, r *txcoordv1.Replica) uint64 {
+	return max(a.GetPosition(), r.GetPosition()) - r.GetPosition()
+}
+
+func lastSeen(r *txcoordv1.Replica) string {
+	ago := r.GetSilent().AsDuration().Round(time.Second).String() + " ago"
+	switch {
+	case r.GetSelf():
+		return "answers"
+	case r.GetAlive():
+		return ago
+	default:
+		return ago + ", silent"
 	}
 }

@@ -321,6 +321,12 @@ func statusToProto(s coordinator.Status, version string) *pb.GetStatusResponse {
 		Opened: each(s.Opened, func(o coordinator.OpenedTable) *pb.OpenedTable {
 			return &pb.OpenedTable{TableId: whole(string(o.ID)), Table: whole(o.Name), Reason: text(o.Reason, maxText)}
 		}),
+		Replicas: each(s.Replicas, func(r coordinator.ReplicaInfo) *pb.Replica {
+			return &pb.Replica{
+				Id: whole(r.ID), Address: whole(r.Address), Build: whole(r.Build), Codec: uint32(r.Codec), Position: uint64(r.Position),
+				Snapshot: uint64(r.Snapshot), StartedAt: timestamp(r.Started), Silent: durationpb.New(r.Silent), Alive: r.Alive, Self: r.Self,
+			}
+		}),
 	}
 }
 

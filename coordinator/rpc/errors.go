@@ -148,7 +148,7 @@ func details(e *coordinator.Error, code codes.Code) []protoadapt.MessageV1 {
 	add(e.Txn != nil, func() protoadapt.MessageV1 { return txnToProto(e.Txn) })
 	add(e.Table != nil, func() protoadapt.MessageV1 { return tableDetailToProto(e.Table) })
 	add(e.Owner != nil, func() protoadapt.MessageV1 { return ownerToProto(e.Owner) })
-	add(code == codes.ResourceExhausted, func() protoadapt.MessageV1 { return retry(e.RetryAfter) })
+	add(code == codes.ResourceExhausted || code == codes.Unavailable && e.RetryAfter > 0, func() protoadapt.MessageV1 { return retry(e.RetryAfter) })
 	return all
 }
 

@@ -102,7 +102,7 @@ func rebuilt(r string, c codes.Code) *client.Error {
 		},
 		Owner: &pb.OwnerDetail{Uri: "file:///data/orders", CatalogId: "c2", Incarnation: "1"},
 	}
-	if c == codes.ResourceExhausted {
+	if c == codes.ResourceExhausted || c == codes.Unavailable {
 		e.RetryAfter = 3 * time.Second
 	}
 	return e

@@ -9,6 +9,7 @@ package txcoordv1
 import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	durationpb "google.golang.org/protobuf/types/known/durationpb"
 	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
@@ -110,7 +111,9 @@ type GetStatusResponse struct {
 	Frozen []*FrozenTable `protobuf:"bytes,13,rep,name=frozen,proto3" json:"frozen,omitempty"`
 	// The tables that were fenced or exclusive, and are open because somebody else
 	// wrote them, by name. A table leaves the list when its mode is set again.
-	Opened        []*OpenedTable `protobuf:"bytes,14,rep,name=opened,proto3" json:"opened,omitempty"`
+	Opened []*OpenedTable `protobuf:"bytes,14,rep,name=opened,proto3" json:"opened,omitempty"`
+	// The processes that serve the catalog, the one that answers first.
+	Replicas      []*Replica `protobuf:"bytes,15,rep,name=replicas,proto3" json:"replicas,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -243,6 +246,13 @@ func (x *GetStatusResponse) GetOpened() []*OpenedTable {
 	return nil
 }
 
+func (x *GetStatusResponse) GetReplicas() []*Replica {
+	if x != nil {
+		return x.Replicas
+	}
+	return nil
+}
+
 // OpenedTable is a table whose mode became open by itself.
 type OpenedTable struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -307,6 +317,134 @@ func (x *OpenedTable) GetReason() string {
 	return ""
 }
 
+// Replica is a process that serves a catalog, as it last announced itself. What it
+// says of the others is as old as their last announcement.
+type Replica struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its id, new with every start.
+	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	// The address at which the others reach it; empty if they cannot.
+	Address string `protobuf:"bytes,2,opt,name=address,proto3" json:"address,omitempty"`
+	// The version of its build.
+	Build string `protobuf:"bytes,3,opt,name=build,proto3" json:"build,omitempty"`
+	// The version of the journal's encoding that it writes.
+	Codec uint32 `protobuf:"varint,4,opt,name=codec,proto3" json:"codec,omitempty"`
+	// Entries of the journal that it had folded.
+	Position uint64 `protobuf:"varint,5,opt,name=position,proto3" json:"position,omitempty"`
+	// The newest snapshot that it had.
+	Snapshot uint64 `protobuf:"varint,6,opt,name=snapshot,proto3" json:"snapshot,omitempty"`
+	// When it was started, by its own clock.
+	StartedAt *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=started_at,json=startedAt,proto3" json:"started_at,omitempty"`
+	// How long ago it was last heard of, by the clock of the one that answers.
+	Silent *durationpb.Duration `protobuf:"bytes,8,opt,name=silent,proto3" json:"silent,omitempty"`
+	// Whether it was heard of within the last three heartbeats.
+	Alive bool `protobuf:"varint,9,opt,name=alive,proto3" json:"alive,omitempty"`
+	// Whether it is the one that answers.
+	Self          bool `protobuf:"varint,10,opt,name=self,proto3" json:"self,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Replica) Reset() {
+	*x = Replica{}
+	mi := &file_txcoord_v1_status_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Replica) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Replica) ProtoMessage() {}
+
+func (x *Replica) ProtoReflect() protoreflect.Message {
+	mi := &file_txcoord_v1_status_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Replica.ProtoReflect.Descriptor instead.
+func (*Replica) Descriptor() ([]byte, []int) {
+	return file_txcoord_v1_status_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *Replica) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *Replica) GetAddress() string {
+	if x != nil {
+		return x.Address
+	}
+	return ""
+}
+
+func (x *Replica) GetBuild() string {
+	if x != nil {
+		return x.Build
+	}
+	return ""
+}
+
+func (x *Replica) GetCodec() uint32 {
+	if x != nil {
+		return x.Codec
+	}
+	return 0
+}
+
+func (x *Replica) GetPosition() uint64 {
+	if x != nil {
+		return x.Position
+	}
+	return 0
+}
+
+func (x *Replica) GetSnapshot() uint64 {
+	if x != nil {
+		return x.Snapshot
+	}
+	return 0
+}
+
+func (x *Replica) GetStartedAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.StartedAt
+	}
+	return nil
+}
+
+func (x *Replica) GetSilent() *durationpb.Duration {
+	if x != nil {
+		return x.Silent
+	}
+	return nil
+}
+
+func (x *Replica) GetAlive() bool {
+	if x != nil {
+		return x.Alive
+	}
+	return false
+}
+
+func (x *Replica) GetSelf() bool {
+	if x != nil {
+		return x.Self
+	}
+	return false
+}
+
 // FrozenTable is a table that takes no commits.
 type FrozenTable struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -322,7 +460,7 @@ type FrozenTable struct {
 
 func (x *FrozenTable) Reset() {
 	*x = FrozenTable{}
-	mi := &file_txcoord_v1_status_proto_msgTypes[3]
+	mi := &file_txcoord_v1_status_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -334,7 +472,7 @@ func (x *FrozenTable) String() string {
 func (*FrozenTable) ProtoMessage() {}
 
 func (x *FrozenTable) ProtoReflect() protoreflect.Message {
-	mi := &file_txcoord_v1_status_proto_msgTypes[3]
+	mi := &file_txcoord_v1_status_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -347,7 +485,7 @@ func (x *FrozenTable) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FrozenTable.ProtoReflect.Descriptor instead.
 func (*FrozenTable) Descriptor() ([]byte, []int) {
-	return file_txcoord_v1_status_proto_rawDescGZIP(), []int{3}
+	return file_txcoord_v1_status_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *FrozenTable) GetTableId() string {
@@ -376,10 +514,10 @@ var File_txcoord_v1_status_proto protoreflect.FileDescriptor
 const file_txcoord_v1_status_proto_rawDesc = "" +
 	"\n" +
 	"\x17txcoord/v1/status.proto\x12\n" +
-	"txcoord.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17txcoord/v1/common.proto\x1a\x17txcoord/v1/tables.proto\"X\n" +
+	"txcoord.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17txcoord/v1/common.proto\x1a\x17txcoord/v1/tables.proto\"X\n" +
 	"\x10GetStatusRequest\x12\x18\n" +
 	"\acatalog\x18\x01 \x01(\tR\acatalog\x12*\n" +
-	"\x11at_least_snapshot\x18\x02 \x01(\x04R\x0fatLeastSnapshot\"\x80\x05\n" +
+	"\x11at_least_snapshot\x18\x02 \x01(\x04R\x0fatLeastSnapshot\"\xb1\x05\n" +
 	"\x11GetStatusResponse\x12'\n" +
 	"\x0flatest_snapshot\x18\x01 \x01(\x04R\x0elatestSnapshot\x12%\n" +
 	"\x0eserver_version\x18\x02 \x01(\tR\rserverVersion\x12\x1d\n" +
@@ -397,11 +535,25 @@ const file_txcoord_v1_status_proto_rawDesc = "" +
 	"\vopen_rounds\x18\f \x03(\v2\x11.txcoord.v1.RoundR\n" +
 	"openRounds\x12/\n" +
 	"\x06frozen\x18\r \x03(\v2\x17.txcoord.v1.FrozenTableR\x06frozen\x12/\n" +
-	"\x06opened\x18\x0e \x03(\v2\x17.txcoord.v1.OpenedTableR\x06opened\"V\n" +
+	"\x06opened\x18\x0e \x03(\v2\x17.txcoord.v1.OpenedTableR\x06opened\x12/\n" +
+	"\breplicas\x18\x0f \x03(\v2\x13.txcoord.v1.ReplicaR\breplicas\"V\n" +
 	"\vOpenedTable\x12\x19\n" +
 	"\btable_id\x18\x01 \x01(\tR\atableId\x12\x14\n" +
 	"\x05table\x18\x02 \x01(\tR\x05table\x12\x16\n" +
-	"\x06reason\x18\x03 \x01(\tR\x06reason\"j\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\"\xaf\x02\n" +
+	"\aReplica\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
+	"\aaddress\x18\x02 \x01(\tR\aaddress\x12\x14\n" +
+	"\x05build\x18\x03 \x01(\tR\x05build\x12\x14\n" +
+	"\x05codec\x18\x04 \x01(\rR\x05codec\x12\x1a\n" +
+	"\bposition\x18\x05 \x01(\x04R\bposition\x12\x1a\n" +
+	"\bsnapshot\x18\x06 \x01(\x04R\bsnapshot\x129\n" +
+	"\n" +
+	"started_at\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\tstartedAt\x121\n" +
+	"\x06silent\x18\b \x01(\v2\x19.google.protobuf.DurationR\x06silent\x12\x14\n" +
+	"\x05alive\x18\t \x01(\bR\x05alive\x12\x12\n" +
+	"\x04self\x18\n" +
+	" \x01(\bR\x04self\"j\n" +
 	"\vFrozenTable\x12\x19\n" +
 	"\btable_id\x18\x01 \x01(\tR\atableId\x12\x14\n" +
 	"\x05table\x18\x02 \x01(\tR\x05table\x12*\n" +
@@ -421,30 +573,35 @@ func file_txcoord_v1_status_proto_rawDescGZIP() []byte {
 	return file_txcoord_v1_status_proto_rawDescData
 }
 
-var file_txcoord_v1_status_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
+var file_txcoord_v1_status_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
 var file_txcoord_v1_status_proto_goTypes = []any{
 	(*GetStatusRequest)(nil),      // 0: txcoord.v1.GetStatusRequest
 	(*GetStatusResponse)(nil),     // 1: txcoord.v1.GetStatusResponse
 	(*OpenedTable)(nil),           // 2: txcoord.v1.OpenedTable
-	(*FrozenTable)(nil),           // 3: txcoord.v1.FrozenTable
-	(*timestamppb.Timestamp)(nil), // 4: google.protobuf.Timestamp
-	(*Round)(nil),                 // 5: txcoord.v1.Round
-	(*Freeze)(nil),                // 6: txcoord.v1.Freeze
+	(*Replica)(nil),               // 3: txcoord.v1.Replica
+	(*FrozenTable)(nil),           // 4: txcoord.v1.FrozenTable
+	(*timestamppb.Timestamp)(nil), // 5: google.protobuf.Timestamp
+	(*Round)(nil),                 // 6: txcoord.v1.Round
+	(*durationpb.Duration)(nil),   // 7: google.protobuf.Duration
+	(*Freeze)(nil),                // 8: txcoord.v1.Freeze
 }
 var file_txcoord_v1_status_proto_depIdxs = []int32{
-	4, // 0: txcoord.v1.GetStatusResponse.last_entry_at:type_name -> google.protobuf.Timestamp
-	4, // 1: txcoord.v1.GetStatusResponse.remembered_since:type_name -> google.protobuf.Timestamp
-	5, // 2: txcoord.v1.GetStatusResponse.open_rounds:type_name -> txcoord.v1.Round
-	3, // 3: txcoord.v1.GetStatusResponse.frozen:type_name -> txcoord.v1.FrozenTable
-	2, // 4: txcoord.v1.GetStatusResponse.opened:type_name -> txcoord.v1.OpenedTable
-	6, // 5: txcoord.v1.FrozenTable.freeze:type_name -> txcoord.v1.Freeze
-	0, // 6: txcoord.v1.StatusService.GetStatus:input_type -> txcoord.v1.GetStatusRequest
-	1, // 7: txcoord.v1.StatusService.GetStatus:output_type -> txcoord.v1.GetStatusResponse
-	7, // [7:8] is the sub-list for method output_type
-	6, // [6:7] is the sub-list for method input_type
-	6, // [6:6] is the sub-list for extension type_name
-	6, // [6:6] is the sub-list for extension extendee
-	0, // [0:6] is the sub-list for field type_name
+	5,  // 0: txcoord.v1.GetStatusResponse.last_entry_at:type_name -> google.protobuf.Timestamp
+	5,  // 1: txcoord.v1.GetStatusResponse.remembered_since:type_name -> google.protobuf.Timestamp
+	6,  // 2: txcoord.v1.GetStatusResponse.open_rounds:type_name -> txcoord.v1.Round
+	4,  // 3: txcoord.v1.GetStatusResponse.frozen:type_name -> txcoord.v1.FrozenTable
+	2,  // 4: txcoord.v1.GetStatusResponse.opened:type_name -> txcoord.v1.OpenedTable
+	3,  // 5: txcoord.v1.GetStatusResponse.replicas:type_name -> txcoord.v1.Replica
+	5,  // 6: txcoord.v1.Replica.started_at:type_name -> google.protobuf.Timestamp
+	7,  // 7: txcoord.v1.Replica.silent:type_name -> google.protobuf.Duration
+	8,  // 8: txcoord.v1.FrozenTable.freeze:type_name -> txcoord.v1.Freeze
+	0,  // 9: txcoord.v1.StatusService.GetStatus:input_type -> txcoord.v1.GetStatusRequest
+	1,  // 10: txcoord.v1.StatusService.GetStatus:output_type -> txcoord.v1.GetStatusResponse
+	10, // [10:11] is the sub-list for method output_type
+	9,  // [9:10] is the sub-list for method input_type
+	9,  // [9:9] is the sub-list for extension type_name
+	9,  // [9:9] is the sub-list for extension extendee
+	0,  // [0:9] is the sub-list for field type_name
 }
 
 func init() { file_txcoord_v1_status_proto_init() }
@@ -460,7 +617,7 @@ func file_txcoord_v1_status_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_txcoord_v1_status_proto_rawDesc), len(file_txcoord_v1_status_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   4,
+			NumMessages:   5,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -1,0 +1,96 @@
+package coordinator
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/txcoord/txcoord/twophase"
+)
+
+// watchBeats is how many heartbeats lie between looks for transactions that begin at
+// other replicas.
+const watchBeats = 6
+
+// watch takes up transactions of other replicas now and then, so that they are listed
+// here, and expire when theirs is gone.
+func (o *openTxns) watch(ctx context.Context) {
+	if !o.c.cfg.SharedStore {
+		return
+	}
+	every(ctx, watchBeats*o.c.cfg.Limits.Heartbeat, func(ctx context.Context) {
+		if err := o.records(ctx, o.observe); err != nil && ctx.Err() == nil {
+			o.c.log.Warn("look for transactions of other replicas", "error", err)
+		}
+	})
+}
+
+// observe takes up a transaction that another replica has noted. Its time to live
+// counts on this one's clock, from when it was first seen with this deadline (R16).
+func (o *openTxns) observe(id twophase.TxnID, rec *openRecord) {
+	o.mu.Lock()
+	t := o.m[id]
+	known := t != nil && !rec.Deadline.After(t.ref.deadline)
+	o.mu.Unlock()
+	switch {
+	case known:
+	case o.c.decided(id):
+		o.mu.Lock()
+		o.markLocked(id) // its record was left behind
+		o.mu.Unlock()
+	default:
+		seen := *rec
+		seen.Deadline = o.c.cfg.Now().Add(rec.Deadline.Sub(rec.Begun))
+		o.take(id, &seen, rec.Deadline)
+	}
+}
+
+// take makes a transaction of another replica one that is open here, without writing
+// about it.
+func (o *openTxns) take(id twophase.TxnID, rec *openRecord, deadline time.Time) {
+	staged := o.stagedIn(rec)
+	o.insert(txnRef{id: id, key: rec.Key, attempt: rec.Attempt, begun: twophase.Position(rec.Position), deadline: rec.Deadline}, rec.Client, false)
+	o.mu.Lock()
+	if t := o.m[id]; t != nil {
+		t.ref.deadline, t.begun, t.counted = deadline, rec.Begun, true
+		t.noted = true // it has a record, which goes when it is decided
+		for table, st := range staged {
+			t.tables[table] = st
+		}
+	}
+	o.mu.Unlock()
+	if o.c.decided(id) { // meanwhile, so nobody else takes it out
+		o.done([]twophase.TxnID{id})
+	}
+}
+
+// stagedIn says what is staged, as a record has it. It reads the fold.
+func (o *openTxns) stagedIn(rec *openRecord) map[twophase.TableID]*StagedTable {
+	staged := map[twophase.TableID]*StagedTable{}
+	if len(rec.Bytes) != len(rec.Tables) || len(rec.Parts) != len(rec.Tables) {
+		return staged
+	}
+	for i, table := range rec.Tables {
+		id := twophase.TableID(table)
+		staged[id] = &StagedTable{Table: id, Name: o.c.row(id).Name, Bytes: rec.Bytes[i], Parts: rec.Parts[i]}
+	}
+	return staged
+}
+
+// extended reports whether another replica has given a transaction a later deadline
+// than is known here: asked before it is aborted for that.
+func (o *openTxns) extended(ctx context.Context, id twophase.TxnID) bool {
+	if !o.c.cfg.SharedStore {
+		return false
+	}
+	item, err := o.c.cfg.Store.Get(ctx, openKey(id))
+	var rec openRecord
+	if err != nil || json.Unmarshal(item.Value, &rec) != nil {
+		return false
+	}
+	o.observe(id, &rec)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	t := o.m[id]
+	return t != nil && t.expires >= o.c.cfg.Boot()
+}

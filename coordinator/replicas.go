@@ -1,0 +1,206 @@
+package coordinator
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/txcoord/txcoord/lock"
+	"github.com/txcoord/txcoord/twophase"
+)
+
+// replicas are the processes that serve the catalog, as they announce themselves in
+// the store (R17): one key each, written anew at every heartbeat. They are for
+// operators, for who does what first, and for switching on what every build must
+// know. No lease: nobody loses a right by being silent.
+type replicas struct {
+	c       *Catalog
+	id      string
+	started time.Time
+
+	mu   sync.Mutex
+	seen map[string]*seenReplica
+}
+
+// seenReplica is another's announcement. Its life is counted on this process's own
+// clock, from when its key last changed.
+type seenReplica struct {
+	record  replicaRecord
+	rev     lock.Revision
+	changed time.Duration
+}
+
+// replicaRecord is the value of a key, format 1.
+type replicaRecord struct {
+	Format   int                      `json:"format"`
+	ID       string                   `json:"id"`
+	Address  string                   `json:"address,omitempty"`
+	Build    string                   `json:"build"`
+	Codec    int                      `json:"codec"`
+	Position twophase.Position        `json:"position"`
+	Snapshot twophase.SnapshotVersion `json:"snapshot"`
+	Started  time.Time                `json:"started"`
+	At       time.Time                `json:"at"`
+}
+
+const replicaPrefix = "replica/"
+
+// A replica is taken for alive for three heartbeats; its key is removed by the others
+// when it has not changed for an hour.
+const (
+	aliveBeats  = 3
+	replicaGone = time.Hour
+)
+
+func newReplicas(c *Catalog) *replicas {
+	return &replicas{c: c, id: uuid.NewString()[:8], started: c.cfg.Now(), seen: map[string]*seenReplica{}}
+}
+
+// writer is how entries of this replica are marked: with the address at which it is
+// reached (R15), or, if it has none, with something that is its own alone.
+func (r *replicas) writer() string {
+	if r.c.cfg.Address != "" {
+		return r.c.cfg.Address
+	}
+	return "#" + r.id
+}
+
+// run announces this replica and looks at the others until ctx ends; then it takes
+// its key away.
+func (r *replicas) run(ctx context.Context) {
+	if !r.c.cfg.SharedStore {
+		return
+	}
+	beat := func(ctx context.Context) {
+		if err := r.beat(ctx); err != nil && ctx.Err() == nil {
+			r.c.log.Warn("announce this replica", "error", err)
+		}
+	}
+	beat(ctx)
+	every(ctx, r.c.cfg.Limits.Heartbeat, beat)
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	_ = r.c.cfg.Store.Delete(last, replicaPrefix+r.id) // the others see its silence
+}
+
+func (r *replicas) beat(ctx context.Context) error {
+	value, err := json.Marshal(r.own())
+	if err != nil {
+		return err
+	}
+	_, err = r.c.cfg.Store.Put(ctx, replicaPrefix+r.id, value, lock.Always())
+	if errors.Is(err, lock.ErrUnknown) {
+		err = nil // the next one repeats it
+	}
+	return errors.Join(err, r.look(ctx))
+}
+
+func (r *replicas) own() replicaRecord {
+	return replicaRecord{
+		Format: 1, ID: r.id, Address: r.c.cfg.Address, Build: r.c.cfg.Version, Codec: twophase.CodecVersion,
+		Position: r.c.next(), Snapshot: r.c.Shown(), Started: r.started, At: r.c.cfg.Now(),
+	}
+}
+
+// look reads the others' announcements.
+func (r *replicas) look(ctx context.Context) error {
+	found := map[string]bool{}
+	for after := ""; ; {
+		items, err := r.c.cfg.Store.Scan(ctx, replicaPrefix, after, 0)
+		if err != nil {
+			return err
+		}
+		if len(items) == 0 {
+			break
+		}
+		for _, it := range items {
+			after = it.Key
+			found[strings.TrimPrefix(it.Key, replicaPrefix)] = true
+			r.noteReplica(it)
+		}
+	}
+	return r.forget(ctx, found)
+}
+
+func (r *replicas) noteReplica(it lock.Item) {
+	id := strings.TrimPrefix(it.Key, replicaPrefix)
+	var rec replicaRecord
+	if id == r.id || json.Unmarshal(it.Value, &rec) != nil || rec.ID != id {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if was := r.seen[id]; was != nil && was.rev == it.Revision {
+		return
+	}
+	r.seen[id] = &seenReplica{record: rec, rev: it.Revision, changed: r.c.cfg.Boot()}
+}
+
+// forget drops replicas whose key is gone, and removes keys that have not changed for
+// long. A process that was paused for so long announces itself again.
+func (r *replicas) forget(ctx context.Context, found map[string]bool) error {
+	now := r.c.cfg.Boot()
+	var gone []string
+	r.mu.Lock()
+	for id, s := range r.seen {
+		switch {
+		case !found[id]:
+			delete(r.seen, id)
+		case now-s.changed > replicaGone:
+			gone = append(gone, id)
+		}
+	}
+	r.mu.Unlock()
+	for _, id := range gone {
+		if err := r.c.cfg.Store.Delete(ctx, replicaPrefix+id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// live are the ids of this replica and of those that were heard of lately.
+func (r *replicas) live() []string {
+	out := []string{r.id}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for id, s := range r.seen {
+		if r.alive(s) {
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
+func (r *replicas) alive(s *seenReplica) bool {
+	return r.c.cfg.Boot()-s.changed <= aliveBeats*r.c.cfg.Limits.Heartbeat
+}
+
+// list is all of them, this one first.
+func (r *replicas) list() []ReplicaInfo {
+	info := func(rec replicaRecord) ReplicaInfo {
+		return ReplicaInfo{
+			ID: rec.ID, Address: rec.Address, Build: rec.Build, Codec: rec.Codec, Position: rec.Position,
+			Snapshot: rec.Snapshot, Started: rec.Started,
+		}
+	}
+	own := info(r.own())
+	own.Self, own.Alive = true, true
+	now := r.c.cfg.Boot()
+	var others []ReplicaInfo
+	r.mu.Lock()
+	for _, s := range r.seen {
+		other := info(s.record)
+		other.Silent, other.Alive = now-s.changed, r.alive(s)
+		others = append(others, other)
+	}
+	r.mu.Unlock()
+	slices.SortFunc(others, func(a, b ReplicaInfo) int { return compare(a.Address+"\x00"+a.ID, b.Address+"\x00"+b.ID) })
+	return append([]ReplicaInfo{own}, others...)
+}

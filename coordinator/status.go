@@ -1,0 +1,46 @@
+package coordinator
+
+import (
+	"context"
+
+	"github.com/txcoord/txcoord/twophase"
+)
+
+// Status says how the catalog is, as this replica sees it.
+func (c *Catalog) Status(context.Context) (Status, error) {
+	st := Status{ManifestSnapshot: c.manifests.written(), OpenTransactions: len(c.openTxns.list()), Replicas: c.replicas.list()}
+	c.ledger.read(func(s *twophase.State) {
+		st.CatalogID, st.Incarnation, st.Position = s.Catalog(), s.Incarnation(), s.Next()
+		st.LastEntry, st.Checkpoint, st.Shown = s.Time().Std(), s.Checkpoint().Position, s.Shown()
+		_, since := s.Floor()
+		st.RememberedSince = since.Std()
+		for _, t := range s.Tables() {
+			st.Tables++
+			if t.Frozen != nil {
+				st.Frozen = append(st.Frozen, *frozenDetail(t))
+			}
+			if t.Opened != nil {
+				st.Opened = append(st.Opened, OpenedTable{ID: t.Table, Name: t.Name, Reason: openedReason(t.Opened)})
+			}
+		}
+		for _, r := range s.Rounds() {
+			st.Rounds = append(st.Rounds, roundInfo(s, r))
+		}
+	})
+	return st, nil
+}
+
+func frozenDetail(t *twophase.Table) *FrozenDetail {
+	if t.Frozen == nil {
+		return nil
+	}
+	return &FrozenDetail{Table: t.Name, TableID: t.Table, Cause: t.Frozen.Cause, Txn: t.Frozen.Txn, Detail: t.Frozen.Detail}
+}
+
+func roundInfo(s *twophase.State, r *twophase.Round) RoundInfo {
+	info := RoundInfo{ID: r.ID, Opened: r.Time.Std(), Txns: len(r.Txns)}
+	for _, p := range s.Plan(r) {
+		info.Tables = append(info.Tables, p.Table.Name)
+	}
+	return info
+}
