@@ -29,7 +29,7 @@ var (
 	wire    = []string{"google.golang.org/protobuf", "google.golang.org/grpc"}
 	domain  = []string{"twophase", "=lock", "=tables", "=tables/objstore", "tables/checkpoint", "tables/datafile"}
 	backend = []string{
-		"lock/memstore", "lock/boltstore", "lock/etcdstore", "lock/dynamostore", "tables/objstore/memobj", "tables/objstore/fileobj",
+		"lock/memstore", "lock/boltstore", "lock/objectstore", "tables/objstore/s3obj", "lock/etcdstore", "lock/dynamostore", "tables/objstore/memobj", "tables/objstore/fileobj",
 	}
 )
 

@@ -89,6 +89,9 @@ func (c *Config) validateLocations() error {
 			return err
 		}
 	}
+	if _, err := c.BucketFlags.parse(); err != nil {
+		return err
+	}
 	if c.Store != "" {
 		_, err = c.find(rpc.DefaultCatalog, nothingSet, slog.New(slog.DiscardHandler))
 	}
@@ -108,7 +111,7 @@ func canonical(flag, location string) (string, error) {
 	if err != nil {
 		return "", usage(flag, location, err.Error())
 	}
-	if _, err := localPath(uri); err != nil {
+	if _, err := parsePlace(uri); err != nil {
 		return "", usage(flag, location, err.Error())
 	}
 	return uri, nil

@@ -15,6 +15,7 @@ import (
 	"github.com/txcoord/txcoord/lock/boltstore"
 	"github.com/txcoord/txcoord/tables"
 	"github.com/txcoord/txcoord/tables/datafile"
+	"github.com/txcoord/txcoord/tables/objstore"
 )
 
 // The exit codes. Scripts rely on them: never change one.
@@ -90,15 +91,15 @@ func exitCode(err error) int {
 		return coded.code
 	case errors.As(err, &use), errors.As(err, &path), isInput(err):
 		return exitUsage
-	case errors.Is(err, boltstore.ErrInUse), errors.Is(err, lock.ErrUnfit):
+	case errors.Is(err, boltstore.ErrInUse), errors.Is(err, lock.ErrUnfit), errors.Is(err, objstore.ErrUnconditional):
 		return exitPrecondition
-	case errors.Is(err, lock.ErrMisconfigured):
+	case errors.Is(err, lock.ErrMisconfigured), errors.Is(err, objstore.ErrMisconfigured):
 		return exitUsage
-	case errors.Is(err, lock.ErrMissing):
+	case errors.Is(err, lock.ErrMissing), errors.Is(err, objstore.ErrMissing):
 		return exitNotFound
-	case errors.Is(err, lock.ErrDenied):
+	case errors.Is(err, lock.ErrDenied), errors.Is(err, objstore.ErrDenied):
 		return exitDenied
-	case errors.Is(err, lock.ErrUnreachable):
+	case errors.Is(err, lock.ErrUnreachable), errors.Is(err, objstore.ErrUnreachable):
 		return exitUnavailable
 	case errors.As(err, &e):
 		return exitOfStatus(e)

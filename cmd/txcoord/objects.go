@@ -1,7 +1,10 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"log/slog"
 	"net/url"
 	"path/filepath"
 	"strings"
@@ -11,28 +14,56 @@ import (
 	"github.com/txcoord/txcoord/tables/objstore/fileobj"
 )
 
-// objects finds object stores for the coordinator: local files, under the roots
-// that the operator allowed.
+// objects finds object stores for the coordinator: local files and buckets, under the
+// roots that the operator allowed.
 type objects struct {
 	files   *fileobj.Store
-	allowed []string // canonical, links resolved
+	buckets map[string]bucket // by the location of the bucket itself
+	allowed []string          // canonical, links resolved
 }
 
-// newObjects takes locations as users write them. A folder need not exist.
-func newObjects(allowed []string) (*objects, error) {
+// newObjects takes locations as users write them. A folder need not exist; a bucket
+// has to, and is tried.
+func newObjects(ctx context.Context, allowed []string, buckets BucketFlags, log *slog.Logger) (*objects, error) {
 	files, err := fileobj.New("/", fileobj.Config{Prune: ownFolder})
 	if err != nil {
 		return nil, fmt.Errorf("open the file system: %w", err)
 	}
-	o := &objects{files: files}
+	o := &objects{files: files, buckets: map[string]bucket{}}
 	for _, a := range allowed {
-		path, err := localPath(a)
-		if err != nil {
-			return nil, err
+		if err := o.allow(ctx, a, buckets, log); err != nil {
+			return nil, errors.Join(err, o.Close())
 		}
-		o.allowed = append(o.allowed, path)
 	}
 	return o, nil
+}
+
+func (o *objects) allow(ctx context.Context, location string, buckets BucketFlags, log *slog.Logger) error {
+	p, err := parsePlace(location)
+	if err != nil {
+		return err
+	}
+	o.allowed = append(o.allowed, p.String())
+	if p.local() {
+		return nil
+	}
+	b, ok := o.buckets[p.root]
+	if !ok {
+		if b, err = buckets.open(ctx, p, log); err != nil {
+			return err
+		}
+		o.buckets[p.root] = b
+	}
+	return b.Check(ctx, p.key)
+}
+
+// Close lets go of the buckets.
+func (o *objects) Close() error {
+	var errs []error
+	for _, b := range o.buckets {
+		errs = append(errs, b.Close())
+	}
+	return errors.Join(errs...)
 }
 
 // ownFolder: folders of ours go with their last object. An empty one beside a
@@ -42,34 +73,69 @@ func ownFolder(folder string) bool { return strings.Contains(folder, "/_txcoord/
 // Open refuses what does not lie below an allowed root, also where a link leads
 // out of one.
 func (o *objects) Open(uri string) (objstore.Store, string, error) {
-	path, err := localPath(uri)
+	p, err := parsePlace(uri)
 	if err != nil {
 		return nil, "", err
 	}
 	for _, root := range o.allowed {
-		if path == root || strings.HasPrefix(path, root+"/") {
-			return o.files, strings.TrimPrefix(path, "/"), nil
+		if place := p.String(); place != root && !strings.HasPrefix(place, root+"/") {
+			continue
 		}
+		if p.local() {
+			return o.files, p.key, nil
+		}
+		return o.buckets[p.root], p.key, nil
 	}
-	return nil, "", fmt.Errorf("%s is not below %s; txcoord serve --allow PREFIX allows more", path, strings.Join(o.allowed, " or "))
+	return nil, "", fmt.Errorf("%s is not below %s; txcoord serve --allow PREFIX allows more", p, strings.Join(o.allowed, " or "))
 }
 
-// localPath is the path of a location on this machine, with links resolved as far
-// as it exists.
-func localPath(location string) (string, error) {
+// placed is a location: a bucket, or the file system, and a key in it.
+type placed struct {
+	scheme string
+	// root is the bucket's own location, such as s3://orders; empty for files.
+	root string
+	key  string
+}
+
+func (p placed) local() bool { return p.scheme == "file" }
+
+// String is how people write it. Nothing in it is escaped.
+func (p placed) String() string {
+	return strings.TrimSuffix(p.root+"/"+p.key, "/")
+}
+
+// parsePlace takes a location apart: with links resolved as far as they exist, if it
+// is on this machine.
+func parsePlace(location string) (placed, error) {
 	uri, err := tables.CanonicalURI(location)
+	if err != nil {
+		return placed{}, err
+	}
+	scheme, rest, _ := strings.Cut(uri, "://")
+	path, err := url.PathUnescape(rest)
+	if err != nil {
+		return placed{}, fmt.Errorf("%s: %w", uri, err)
+	}
+	if scheme == "file" {
+		return placed{scheme: scheme, key: strings.TrimPrefix(resolved(path), "/")}, nil
+	}
+	if _, err := kindOf(scheme); err != nil {
+		return placed{}, fmt.Errorf("%s: %w", uri, err)
+	}
+	name, key, _ := strings.Cut(path, "/")
+	return placed{scheme: scheme, root: scheme + "://" + name, key: key}, nil
+}
+
+// localPath is the path of a location on this machine.
+func localPath(location string) (string, error) {
+	p, err := parsePlace(location)
 	if err != nil {
 		return "", err
 	}
-	scheme, rest, _ := strings.Cut(uri, "://")
-	if scheme != "file" {
-		return "", fmt.Errorf("%s: this build has no object store for %s://, only local files", uri, scheme)
+	if !p.local() {
+		return "", fmt.Errorf("%s is not on this machine", p)
 	}
-	path, err := url.PathUnescape(rest)
-	if err != nil {
-		return "", fmt.Errorf("%s: %w", uri, err)
-	}
-	return resolved(path), nil
+	return "/" + p.key, nil
 }
 
 func resolved(path string) string {

@@ -118,6 +118,7 @@ func ready(c *Config, catalog, address string, out io.Writer) error {
 
 // running is a catalog with what is open under it.
 type running struct {
+	objects *objects
 	store   lock.Store
 	catalog *coordinator.Catalog
 	log     *slog.Logger
@@ -126,14 +127,23 @@ type running struct {
 }
 
 func open(ctx context.Context, c *Config, catalog string, log *slog.Logger) (*running, error) {
-	objects, err := newObjects(append([]string{c.Warehouse}, c.Allow...))
-	if err != nil {
-		return nil, err
-	}
 	journal, err := c.journal(catalog, log)
 	if err != nil {
 		return nil, err
 	}
+	objects, err := newObjects(ctx, append([]string{c.Warehouse}, c.Allow...), c.BucketFlags, log)
+	if err != nil {
+		return nil, err
+	}
+	r, err := openOn(ctx, c, catalog, objects, journal, log)
+	if err != nil {
+		return nil, errors.Join(err, objects.Close())
+	}
+	return r, nil
+}
+
+// openOn opens a catalog over the places of its objects.
+func openOn(ctx context.Context, c *Config, catalog string, objects *objects, journal *journalStore, log *slog.Logger) (*running, error) {
 	if err := makeFolder(c.Warehouse); err != nil {
 		return nil, err
 	}
@@ -153,7 +163,7 @@ func open(ctx context.Context, c *Config, catalog string, log *slog.Logger) (*ru
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open catalog %s: %w", catalog, err), store.Close())
 	}
-	r := &running{store, open, log, created}
+	r := &running{objects, store, open, log, created}
 	if c.Maintain {
 		if err := r.maintain(); err != nil {
 			return nil, errors.Join(err, r.close(c.StopTimeout))
@@ -174,11 +184,11 @@ func (r *running) maintain() error {
 
 // makeFolder makes a local warehouse that a first start lacks.
 func makeFolder(warehouse string) error {
-	path, err := localPath(warehouse)
-	if err != nil {
+	p, err := parsePlace(warehouse)
+	if err != nil || !p.local() {
 		return err
 	}
-	return os.MkdirAll(path, 0o755)
+	return os.MkdirAll("/"+p.key, 0o755)
 }
 
 func (r *running) close(timeout time.Duration) error {
@@ -191,7 +201,7 @@ func (r *running) close(timeout time.Duration) error {
 	}
 	closing, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
-	return errors.Join(r.catalog.Close(closing), r.store.Close())
+	return errors.Join(r.catalog.Close(closing), r.store.Close(), r.objects.Close())
 }
 
 func newLogger(c *Config, w io.Writer) *slog.Logger {

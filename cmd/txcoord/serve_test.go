@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -111,7 +112,7 @@ func TestReleaseLeavesNoFolderOfOurs(t *testing.T) {
 
 func TestObjects(t *testing.T) {
 	root := t.TempDir()
-	o, err := newObjects([]string{root})
+	o, err := newObjects(t.Context(), []string{root}, BucketFlags{}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,6 +19,7 @@ import (
 
 // StoreFlags say where a catalog's journal is. Secrets are never on the command line.
 type StoreFlags struct {
+	BucketFlags `embed:""`
 	// Store is the catalog's memory: the journal, on which every decision stands.
 	Store string `help:"Where the journal is: ${stores}. Default: bolt:<warehouse>/_txcoord/<catalog>.db ($$TXCOORD_STORE)." environ:"TXCOORD_STORE" placeholder:"STORE"`
 
@@ -44,6 +45,7 @@ var storeKinds = []storeKind{
 	{"bolt", "bolt:PATH", boltJournal},
 	{"etcd", "etcd://HOST:PORT[,HOST:PORT…][/PREFIX]", etcdJournal},
 	{"dynamodb", "dynamodb://TABLE[?region=REGION]", dynamoJournal},
+	{"s3", "s3://BUCKET[/PREFIX]", bucketJournal},
 	{"mem", "mem", memJournal},
 }
 

@@ -40,14 +40,14 @@ var (
 func New(ctx context.Context, cfg Config) (*Store, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.validate(); err != nil {
-		return nil, fmt.Errorf("S3 bucket: %w", err)
+		return nil, objstore.Mark(objstore.ErrMisconfigured, fmt.Errorf("S3 bucket: %w", err))
 	}
 	sdk, err := config.LoadDefaultConfig(ctx, cfg.options()...)
 	if err != nil {
-		return nil, fmt.Errorf("S3 bucket %s: read AWS configuration: %w", cfg.Bucket, err)
+		return nil, objstore.Mark(objstore.ErrMisconfigured, fmt.Errorf("S3 bucket %s: read AWS configuration: %w", cfg.Bucket, err))
 	}
 	if sdk.Region == "" && cfg.Endpoint == "" {
-		return nil, fmt.Errorf("no region for bucket %s; name it, or set AWS_REGION", cfg.Bucket)
+		return nil, objstore.Mark(objstore.ErrMisconfigured, fmt.Errorf("no region for bucket %s; name it, or set AWS_REGION", cfg.Bucket))
 	}
 	if sdk.Region == "" {
 		sdk.Region = defaultRegion

@@ -1,0 +1,125 @@
+//go:build unix
+
+package main
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/txcoord/txcoord/e2e/servers"
+)
+
+// awsEnvironment is what a process sees that has the keys of a server.
+func awsEnvironment(t *testing.T, access, secret string) {
+	t.Helper()
+	none := filepath.Join(t.TempDir(), "none")
+	for name, value := range map[string]string{
+		"AWS_ACCESS_KEY_ID": access, "AWS_SECRET_ACCESS_KEY": secret, "AWS_REGION": "", "AWS_PROFILE": "",
+		"AWS_CONFIG_FILE": none, "AWS_SHARED_CREDENTIALS_FILE": none, "AWS_EC2_METADATA_DISABLED": "true",
+	} {
+		t.Setenv(name, value)
+	}
+}
+
+func twoAppends(key string) string {
+	add := `{"add":{"path":"` + key + `.parquet","size":1,"modificationTime":1,"partitionValues":{},"dataChange":true}}`
+	return `{"key":"` + key + `","tables":[{"table":"orders","actions":[` + add + `]},{"table":"stock","actions":[` + add + `]}]}`
+}
+
+// TestServeOnS3: warehouse and tables in two buckets, the journal in one of them; two
+// servers at once, and one that comes later.
+func TestServeOnS3(t *testing.T) {
+	s := servers.StartVersity(t)
+	awsEnvironment(t, s.AccessKey, s.SecretKey)
+	warehouse, other := s.Bucket(t), s.Bucket(t)
+	flags := []string{
+		"--warehouse", "s3://" + warehouse + "/shop", "--allow", "s3a://" + other + "/tables", "--store", "s3://" + warehouse + "/journal",
+		"--bucket", "s3://*?region=" + s.Region + "&endpoint=" + s.Endpoint,
+		"--bucket", "s3://" + other + "?addressing=path&requests=8&hedge=1s&timeout=5s&region=" + s.Region + "&endpoint=" + s.Endpoint,
+	}
+	one := &server{t: t, env: map[string]string{"TXCOORD_SERVER": serving(t, flags...)}}
+	one.ok("tables", "create", "orders", "s3://"+warehouse+"/shop/orders", "--schema", schema)
+	one.ok("tables", "create", "stock", "s3a://"+other+"/tables/stock", "--schema", schema)
+	one.with(twoAppends("first"), "commit", "-")
+	two := &server{t: t, env: map[string]string{"TXCOORD_SERVER": serving(t, flags...)}}
+	two.with(twoAppends("second"), "commit", "-")
+	if out := two.ok("snapshot", "get", "-o", "json"); strings.Count(out, `"version": 2`) != 2 {
+		t.Errorf("the tables are not at version 2: %s", out)
+	}
+	refused := txcoord(t, one.env, "", "tables", "create", "x", "s3://"+other+"/elsewhere", "--schema", schema)
+	wantCode(t, nil, refused, 2, "is not below s3://"+warehouse+"/shop or s3://"+other+"/tables")
+	check := txcoord(t, nil, "", "store", "check", "--store", "s3://"+warehouse+"/journal", "--bucket", flags[7])
+	if check.code != 0 || !strings.Contains(check.out, "honoured") {
+		t.Errorf("store check ends with %d: %s%s", check.code, check.out, check.stderr)
+	}
+}
+
+// TestBucketsThatCannotBeUsed: refused at the start, with the remedy.
+func TestBucketsThatCannotBeUsed(t *testing.T) {
+	s := servers.StartVersity(t)
+	awsEnvironment(t, s.AccessKey, s.SecretKey)
+	lies := servers.NewHTTPFaults(t, s.Endpoint)
+	lies.Decide(func(r servers.Request) servers.Fate {
+		if r.Operation == http.MethodPut {
+			return servers.Fate{Instead: &servers.Reply{Status: 200}}
+		}
+		return servers.Fate{}
+	})
+	good := "region=" + s.Region + "&endpoint=" + s.Endpoint
+	bucket := s.Bucket(t)
+	for _, c := range []struct {
+		bucket, options, secret string
+		code                    int
+		says                    []string
+	}{
+		{"missing", good, "", 3, []string{"there is no bucket missing", "create it"}},
+		{bucket, "region=us-east-1&endpoint=" + s.Endpoint, "", 3, []string{"another region", "name its region"}},
+		{bucket, good, "wrong", 11, []string{"does not accept the credentials", "AWS_SECRET_ACCESS_KEY"}},
+		{bucket, "region=x&endpoint=http://127.0.0.1:1", "", 7, []string{"does not answer", "correct the endpoint"}},
+		{bucket, "region=" + s.Region + "&endpoint=" + lies.URL, "", 6, []string{"does not honour conditional puts", "16 of 16 writers"}},
+	} {
+		secret := s.SecretKey
+		if c.secret != "" {
+			secret = c.secret
+		}
+		t.Setenv("AWS_SECRET_ACCESS_KEY", secret)
+		for _, args := range [][]string{
+			{"serve", "--listen", "127.0.0.1:0", "--warehouse", "s3://" + c.bucket + "/w", "--store", "mem"},
+			{"store", "check", "--store", "s3://" + c.bucket},
+		} {
+			args = append(args, "--bucket", "s3://"+c.bucket+"?"+c.options)
+			wantCode(t, args, txcoord(t, nil, "", args...), c.code, c.says...)
+		}
+	}
+	if _, err := os.Stat("w"); err == nil {
+		t.Error("a folder was made")
+	}
+}
+
+func TestBucketFlagsThatMakeNoSense(t *testing.T) {
+	for flag, says := range map[string]string{
+		"orders":                 "write s3://NAME",
+		"ftp://orders":           "write s3://NAME",
+		"s3://orders/a?region=x": "write s3://NAME",
+		"s3://?region=x":         "write s3://NAME",
+		"s3://o?secret=x":        `there is no option "secret"; there are region, endpoint`,
+		"s3://o?%zz":             "name=value&name=value",
+	} {
+		args := []string{"serve", "--warehouse", "w", "--bucket", flag}
+		wantCode(t, args, txcoord(t, nil, "", args...), 2, says)
+	}
+	for _, args := range [][]string{
+		{"serve", "--warehouse", "s3://bucket", "--store", "mem", "--bucket", "s3://bucket?timeout=3"},
+		{"serve", "--warehouse", "s3://bucket", "--store", "mem", "--bucket", "s3://bucket?requests=-1"},
+		{"serve", "--warehouse", "s3://bucket", "--store", "mem", "--bucket", "s3://bucket?region=x&addressing=z"},
+		{"serve", "--warehouse", "s3://bucket", "--store", "mem", "--bucket", "s3://bucket", "--bucket", "s3a://bucket"},
+		{"serve", "--warehouse", "s3://bucket/w"},
+		{"serve", "--warehouse", "w", "--store", "s3://bucket/p?region=x"},
+		{"serve", "--warehouse", "w", "--store", "s3://"},
+	} {
+		wantCode(t, args, txcoord(t, nil, "", append(args, "--listen", "127.0.0.1:0")...), 2)
+	}
+}
