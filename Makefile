@@ -3,6 +3,7 @@
 # make build      bin/txcoord
 # make demo       the demo in a fresh folder
 # make bench      the measurements
+# make fuzz       what reads foreign input, fed with nonsense
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -38,6 +39,21 @@ demo: build
 .PHONY: bench
 bench:
 	go run ./bench $(if $(RUN),-run $(RUN))
+
+# Each fuzz target for FUZZTIME, one after another; stops at the first that finds
+# something, which lies in its package's testdata/fuzz then. FUZZ is a pattern of
+# their names: make fuzz FUZZ=FuzzRead FUZZTIME=10m
+FUZZTIME ?= 1m
+FUZZPROCS ?= 1
+FUZZ ?= .
+.PHONY: fuzz
+fuzz:
+	@grep -rnoE --include='*_test.go' '^func Fuzz[A-Za-z0-9]+' . | sed -E 's|^(.*)/[^/]*:[0-9]+:func (.*)|\1 \2|' | sort | \
+	while read -r package target; do \
+		if ! grep -qE '$(FUZZ)' <<<"$$target"; then continue; fi; \
+		echo "== $$package $$target for $(FUZZTIME)"; \
+		go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1s -parallel $(FUZZPROCS) "$$package" </dev/null; \
+	done
 
 .PHONY: clean
 clean:

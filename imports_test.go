@@ -68,7 +68,11 @@ var rules = []rule{
 		external: []string{"github.com/google/uuid", "golang.org/x/sync"},
 	},
 	{pkg: "tables/checkpoint", own: []string{"=tables", "=tables/objstore", "tables/datafile"}, external: []string{arrow}},
-	{pkg: "tables/datafile", own: []string{"=tables", "=tables/objstore"}, external: []string{arrow}},
+	{
+		pkg: "tables/datafile", own: []string{"=tables", "=tables/objstore"},
+		external: []string{arrow, "github.com/klauspost/compress"}, // bounded codecs
+	},
+	{pkg: "internal/allocs"},
 	{
 		pkg: "coordinator", own: domain,
 		external: []string{"golang.org/x/sync", "github.com/google/uuid", "github.com/klauspost/compress"},
@@ -114,7 +118,7 @@ const arrow = "github.com/apache/arrow-go/v18"
 
 // testHelpers never reach the binary. Package testing does, through Arrow's thrift.
 var testHelpers = []string{
-	"lock/locktest", "tables/objstore/objtest", "tables/goldentest", "e2e", "bench",
+	"lock/locktest", "tables/objstore/objtest", "tables/goldentest", "e2e", "bench", "internal/allocs",
 }
 
 func TestPackagesImportOnlyWhatTheyMay(t *testing.T) {

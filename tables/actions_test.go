@@ -258,7 +258,9 @@ func FuzzParseActions(f *testing.F) {
 		f.Add(text(s, s))
 	}
 	f.Fuzz(func(t *testing.T, piece []byte) {
-		a, err := tables.ParseActions(tableURI, tables.Limits{}, piece)
+		var a *tables.Actions
+		var err error
+		bounded(t, len(piece), func() { a, err = tables.ParseActions(tableURI, tables.Limits{}, piece) })
 		if err != nil {
 			_, input := errors.AsType[*tables.InputError](err)
 			_, limit := errors.AsType[*tables.LimitError](err)

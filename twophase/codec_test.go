@@ -281,7 +281,9 @@ func FuzzDecodeEntry(f *testing.F) {
 		&twophase.Range{Table: "t", From: 4, To: 9, Marker: 2},
 	}}).Encode())
 	f.Fuzz(func(t *testing.T, b []byte) {
-		e, err := twophase.DecodeEntry(b)
+		var e *twophase.Entry
+		var err error
+		bounded(t, len(b), func() { e, err = twophase.DecodeEntry(b) })
 		if err != nil {
 			return
 		}

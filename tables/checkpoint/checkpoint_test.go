@@ -69,13 +69,18 @@ var (
 // file writes rows, given in Arrow's JSON (maps as lists of pairs), as Parquet.
 func file(t testing.TB, columns []arrow.Field, rows ...string) []byte {
 	t.Helper()
+	return fileWith(t, nil, columns, rows...)
+}
+
+func fileWith(t testing.TB, options []parquet.WriterProperty, columns []arrow.Field, rows ...string) []byte {
+	t.Helper()
 	schema := arrow.NewSchema(columns, nil)
 	rec, _, err := array.RecordFromJSON(memory.DefaultAllocator, schema, strings.NewReader("["+strings.Join(rows, ",")+"]"))
 	if err != nil {
 		t.Fatalf("rows: %v", err)
 	}
 	var buf bytes.Buffer
-	w, err := pqarrow.NewFileWriter(schema, &buf, parquet.NewWriterProperties(), pqarrow.NewArrowWriterProperties())
+	w, err := pqarrow.NewFileWriter(schema, &buf, parquet.NewWriterProperties(options...), pqarrow.NewArrowWriterProperties())
 	if err != nil {
 		t.Fatalf("writer: %v", err)
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/arrow-go/v18/parquet"
 	"github.com/apache/arrow-go/v18/parquet/file"
 )
@@ -38,7 +37,9 @@ const readAhead = 256 << 10
 // strings. The slice is reused after yield returns. An error of yield ends the
 // reading and is returned as it is.
 //
-// Memory is bounded by a page and a batch per column, whatever the file's size.
+// Memory is bounded by a page and a batch per column, whatever the file's size, and
+// by 16 MiB and 1,024 times the file's size, whatever the file says; a page has at
+// most 256 MiB.
 // Reads go forward per column, 256 KiB at a time.
 func Rows(ctx context.Context, r io.ReaderAt, size int64, sel Select, yield func(row []byte) error) (err error) {
 	defer recovered(&err)
@@ -105,13 +106,19 @@ func allRead(leaves []*leaf) error {
 	return firstError(leaves)
 }
 
-// open reads the footer. Column chunks are streamed, so that no length that a
-// damaged footer states is allocated up front.
+// open reads the footer. Column chunks are streamed, and pages are allocated from a
+// budget, so that nothing that a damaged file states is allocated up front.
 func open(r io.ReaderAt, size int64) (*file.Reader, error) {
-	props := parquet.NewReaderProperties(memory.NewGoAllocator())
+	end, err := readTail(r, size)
+	if err != nil {
+		return nil, fmt.Errorf("read parquet footer: %w", err)
+	}
+	props := parquet.NewReaderProperties(newBudget(size))
 	props.BufferedStreamEnabled = true
 	props.BufferSize = readAhead
-	f, err := file.NewParquetReader(io.NewSectionReader(r, 0, size), file.WithReadProps(props))
+	props.MaxCompressedPageSize = max(size, 1)
+	props.MaxUncompressedPageSize = maxPage
+	f, err := file.NewParquetReader(io.NewSectionReader(end, 0, size), file.WithReadProps(props))
 	if err != nil {
 		return nil, fmt.Errorf("read parquet footer: %w", err)
 	}
