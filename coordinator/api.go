@@ -42,6 +42,8 @@ type StageRequest struct {
 	Read    tables.ReadDeclaration
 	Actions []byte
 	Client  string
+	// Create: the transaction creates the table, under this name. Read is left empty.
+	Create *NewTable
 }
 
 // Staged is what Stage knows of a piece.
@@ -81,7 +83,9 @@ type CommitRequest struct {
 	Token  string
 	Tables []TableParts
 	Reads  []ReadOnly
-	Wait   Wait
+	// Releases are tables that leave the catalog with the transaction.
+	Releases []string
+	Wait     Wait
 	// WaitLimit bounds the wait for PUBLISHED after the decision; 0 is the context's life.
 	WaitLimit   time.Duration
 	VerifyFiles bool
@@ -93,6 +97,8 @@ type OnceTable struct {
 	Table   string
 	Read    tables.ReadDeclaration
 	Actions []byte
+	// Create: the transaction creates the table, under this name. Read is left empty.
+	Create *NewTable
 }
 
 // OnceRequest is a whole transaction.
@@ -101,6 +107,7 @@ type OnceRequest struct {
 	Attempt     uint32
 	Tables      []OnceTable
 	Reads       []ReadOnly
+	Releases    []string
 	Wait        Wait
 	WaitLimit   time.Duration
 	VerifyFiles bool

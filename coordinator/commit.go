@@ -2,7 +2,9 @@ package coordinator
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"time"
 
@@ -18,36 +20,62 @@ func (c *Catalog) Commit(ctx context.Context, r CommitRequest) (Outcome, error) 
 	if err != nil {
 		return Outcome{}, err
 	}
-	want, err := c.digestsOf(ref.id, r.Tables)
+	rows, err := c.targets(ref.id, r.Tables)
 	if err != nil {
 		return Outcome{}, err
+	}
+	releases, err := c.releases(ref.id, r.Releases)
+	if err != nil {
+		return Outcome{}, err
+	}
+	want := content{releases: releases, digests: map[twophase.TableID][]twophase.Digest{}}
+	for i, row := range rows {
+		want.digests[row.ID] = r.Tables[i].Digests
 	}
 	if !c.decided(ref.id) {
 		// The same call may be under way twice: what one of them decided, and swept, is
 		// the answer of the other.
-		if err := c.decideParts(ctx, ref, r); err != nil && !c.decided(ref.id) {
+		decided, err := c.decideParts(ctx, ref, r, rows, releases)
+		switch {
+		case err == nil:
+			want = decided
+		case !c.decided(ref.id):
 			return Outcome{}, err
 		}
 	}
 	return c.answer(ctx, ref, want, r.Wait, r.WaitLimit)
 }
 
-func (c *Catalog) decideParts(ctx context.Context, ref txnRef, r CommitRequest) error {
+func (c *Catalog) decideParts(ctx context.Context, ref txnRef, r CommitRequest, rows []TableInfo, releases []twophase.TableID) (content, error) {
 	if err := c.stillOpen(ref); err != nil {
-		return err
+		return content{}, err
 	}
-	if err := c.checkTables(r.Tables, r.Reads, r.Wait); err != nil {
-		return err
+	if err := c.checkTables(rows, r.Reads, releases, r.Wait); err != nil {
+		return content{}, err
 	}
 	parts := make([]*part, len(r.Tables))
 	err := parallelIndex(len(r.Tables), 32, func(i int) (err error) {
-		parts[i], err = c.assemble(ctx, ref, r.Tables[i])
+		parts[i], err = c.assemble(ctx, ref, rows[i], r.Tables[i])
 		return err
 	})
 	if err != nil {
-		return err
+		return content{}, err
 	}
-	return c.decide(ctx, ref, parts, r.Reads, r.VerifyFiles)
+	return contentOf(parts, releases), c.decide(ctx, ref, parts, r.Reads, releases, r.VerifyFiles)
+}
+
+// content is what a commit names: the digests of each table, and tables that it releases.
+type content struct {
+	digests  map[twophase.TableID][]twophase.Digest
+	releases []twophase.TableID
+}
+
+func contentOf(parts []*part, releases []twophase.TableID) content {
+	out := content{digests: map[twophase.TableID][]twophase.Digest{}, releases: releases}
+	for _, p := range parts {
+		out.digests[p.row.ID] = p.record.Digests
+	}
+	return out
 }
 
 // CommitOnce is Begin, Stage and Commit in one call, by key. Small payloads become
@@ -70,7 +98,7 @@ func (c *Catalog) CommitOnce(ctx context.Context, r OnceRequest) (Outcome, strin
 		return o, c.tokenOf(ref), err
 	}
 	if want, err = c.decideOnce(ctx, ref, r); err != nil {
-		if want, decided, _ = c.decidedOnce(ref, r); !decided || want == nil {
+		if want, decided, _ = c.decidedOnce(ref, r); !decided || want.digests == nil {
 			return Outcome{}, "", err
 		}
 	}
@@ -82,14 +110,14 @@ func (c *Catalog) CommitOnce(ctx context.Context, r OnceRequest) (Outcome, strin
 // dropOnce removes what a call staged for a transaction that was decided without it:
 // it was aborted, or another call of the same was quicker. While the outcome is open
 // it stays.
-func (c *Catalog) dropOnce(ref txnRef, want map[twophase.TableID][]twophase.Digest, answer error) {
+func (c *Catalog) dropOnce(ref txnRef, want content, answer error) {
 	var due []payloadID
 	c.ledger.read(func(s *twophase.State) {
 		o := s.Outcome(ref.id)
 		if o == nil || answer == nil && o.Commit != nil && o.Commit.Begun == ref.begun {
 			return
 		}
-		for table, digests := range want {
+		for table, digests := range want.digests {
 			for _, d := range digests {
 				p := payloadID{Begun: ref.begun, Txn: ref.id, Table: table, Digest: d}
 				if o.Abort != nil || !names(o, p) {
@@ -103,7 +131,7 @@ func (c *Catalog) dropOnce(ref txnRef, want map[twophase.TableID][]twophase.Dige
 
 // decidedOnce: a repeated call of a decided transaction is compared with what is
 // decided, and not with tables that have moved on since.
-func (c *Catalog) decidedOnce(ref txnRef, r OnceRequest) (map[twophase.TableID][]twophase.Digest, bool, error) {
+func (c *Catalog) decidedOnce(ref txnRef, r OnceRequest) (content, bool, error) {
 	var parts []twophase.Part
 	c.ledger.read(func(s *twophase.State) {
 		if o := s.Outcome(ref.id); o != nil && o.Commit != nil {
@@ -111,65 +139,88 @@ func (c *Catalog) decidedOnce(ref txnRef, r OnceRequest) (map[twophase.TableID][
 		}
 	})
 	if o, ok := c.decidedOutcome(ref.id); ok && o.Aborted != nil {
-		return nil, true, abortedError(o)
+		return content{}, true, abortedError(o)
 	}
 	if parts == nil {
-		return nil, false, nil
+		return content{}, false, nil
 	}
-	want := map[twophase.TableID][]twophase.Digest{}
+	releases, err := c.releases(ref.id, r.Releases)
+	if err != nil {
+		return content{}, true, err
+	}
+	want := content{releases: releases, digests: map[twophase.TableID][]twophase.Digest{}}
 	for _, t := range r.Tables {
 		row, err := c.tableOf(ref.id, t.Table)
 		if err != nil {
-			return nil, true, err
+			return content{}, true, err
 		}
 		for i := range parts {
 			if parts[i].Table == row.ID {
-				want[row.ID] = []twophase.Digest{tables.Digest(tables.DigestInput{
-					Table: row.ID, MetaDataID: parts[i].MetaDataID, Read: t.Read, Actions: t.Actions,
-				})}
+				if want.digests[row.ID], err = c.digestOnce(ref.id, t, &parts[i]); err != nil {
+					return content{}, true, err
+				}
 			}
 		}
 	}
 	return want, true, nil
 }
 
-func (c *Catalog) decideOnce(ctx context.Context, ref txnRef, r OnceRequest) (map[twophase.TableID][]twophase.Digest, error) {
-	lists := make([]TableParts, len(r.Tables))
-	for i, t := range r.Tables {
-		lists[i].Table = t.Table
+// digestOnce is the digest that a repeated call has for a table.
+func (c *Catalog) digestOnce(txn twophase.TxnID, t OnceTable, was *twophase.Part) ([]twophase.Digest, error) {
+	in := tables.DigestInput{Table: was.Table, MetaDataID: was.MetaDataID, Read: t.Read, Actions: t.Actions}
+	if t.Create != nil {
+		uri, err := canonicalTable(t.Create.URI)
+		if err != nil {
+			return nil, inputError(t.Table, err)
+		}
+		in.Read, in.Options = tables.ReadDeclaration{Blind: true}, specOf(txn, t.Table, uri, t.Create).Options()
 	}
-	if err := c.checkTables(lists, r.Reads, r.Wait); err != nil {
-		return nil, err
+	return []twophase.Digest{tables.Digest(in)}, nil
+}
+
+func (c *Catalog) decideOnce(ctx context.Context, ref txnRef, r OnceRequest) (content, error) {
+	rows := make([]TableInfo, len(r.Tables))
+	for i, t := range r.Tables {
+		var err error
+		if rows[i] = newRow(createdID(ref.id, t.Table), t.Table); t.Create == nil {
+			if rows[i], err = c.table(t.Table); err != nil {
+				return content{}, err
+			}
+		}
+	}
+	releases, err := c.releases(ref.id, r.Releases)
+	if err != nil {
+		return content{}, err
+	}
+	if err := c.checkTables(rows, r.Reads, releases, r.Wait); err != nil {
+		return content{}, err
 	}
 	parts := make([]*part, len(r.Tables))
-	err := parallelIndex(len(r.Tables), 32, func(i int) (err error) {
+	err = parallelIndex(len(r.Tables), 32, func(i int) (err error) {
 		parts[i], err = c.stageOnce(ctx, ref, r.Client, r.Tables[i])
 		return err
 	})
 	if err != nil {
-		return nil, err
+		return content{}, err
 	}
-	want := map[twophase.TableID][]twophase.Digest{}
-	for _, p := range parts {
-		want[p.row.ID] = p.record.Digests
-	}
-	return want, c.decide(ctx, ref, parts, r.Reads, r.VerifyFiles)
+	return contentOf(parts, releases), c.decide(ctx, ref, parts, r.Reads, releases, r.VerifyFiles)
 }
 
 // stageOnce stages a part that is committed in the same call. One that needs an object
 // is listed like others: if the commit is refused, the next try finds it, and if there
 // is none it expires.
 func (c *Catalog) stageOnce(ctx context.Context, ref txnRef, client string, t OnceTable) (*part, error) {
-	row, err := c.table(t.Table)
-	if err != nil {
-		return nil, err
-	}
-	piece, _, err := c.parse(ctx, row, t.Read, t.Actions)
+	piece, row, _, err := c.piece(ctx, ref, t)
 	if err != nil {
 		return nil, err
 	}
 	digest := piece.digest()
-	p, err := c.join(ctx, row, []twophase.Digest{digest}, []*payload{piece})
+	var p *part
+	if t.Create != nil {
+		p, err = c.joinNew(row, []twophase.Digest{digest}, []*payload{piece})
+	} else {
+		p, err = c.join(ctx, row, []twophase.Digest{digest}, []*payload{piece})
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -181,7 +232,7 @@ func (c *Catalog) stageOnce(ctx context.Context, ref txnRef, client string, t On
 	if w != nil {
 		p.writes = []lock.Write{*w}
 	} else {
-		c.openTxns.staged(ref, client, id, int64(len(t.Actions)), false)
+		c.openTxns.staged(ref, client, id, row.Name, int64(len(t.Actions)), false)
 	}
 	return p, nil
 }
@@ -194,37 +245,63 @@ func parallelIndex(n, limit int, f func(int) error) error {
 	return parallel(idx, limit, f)
 }
 
-// tableOf finds a table of a transaction: also one that has left the catalog since it
-// was decided, so that a repeated call gets the same answer.
-func (c *Catalog) tableOf(id twophase.TxnID, ref string) (TableInfo, error) {
-	row, err := c.table(ref)
-	if err == nil {
-		return row, nil
-	}
+// tableOf finds a table of a transaction. What is decided goes first, so that a repeated
+// call gets the same answer when tables have left the catalog since, or others have taken
+// their names; then what is staged for a table that the transaction creates.
+func (c *Catalog) tableOf(id twophase.TxnID, ref string) (row TableInfo, err error) {
+	found := false
 	c.ledger.read(func(s *twophase.State) {
 		o := s.Outcome(id)
 		if o == nil || o.Commit == nil {
 			return
 		}
-		for i := range o.Commit.Parts {
-			t, ok := s.Table(o.Commit.Parts[i].Table)
+		for part := range decidedTables(o.Commit) {
+			t, ok := s.Table(part)
 			if ok && (t.Name == ref || string(t.Table) == ref || t.URI == ref) {
-				row, err = infoOf(t), nil
+				row, found = infoOf(t), true
 			}
 		}
 	})
+	if found {
+		return row, nil
+	}
+	created := newRow(createdID(id, ref), ref)
+	if tableIDShape.MatchString(ref) {
+		created.ID = twophase.TableID(ref)
+	}
+	if c.openTxns.holds(id, created.ID) && c.row(created.ID).URI == "" {
+		return created, nil
+	}
+	if row, err = c.table(ref); errors.Is(err, &Error{Reason: TableNotFound}) && !isURI(ref) {
+		return created, nil // staged at another replica; if not, its parts are not there
+	}
 	return row, err
 }
 
-// digestsOf are the digests that the request names, by table.
-func (c *Catalog) digestsOf(id twophase.TxnID, lists []TableParts) (map[twophase.TableID][]twophase.Digest, error) {
-	want := map[twophase.TableID][]twophase.Digest{}
-	for _, tp := range lists {
-		row, err := c.tableOf(id, tp.Table)
-		if err != nil {
+func decidedTables(cm *twophase.Committed) iter.Seq[twophase.TableID] {
+	return func(yield func(twophase.TableID) bool) {
+		for i := range cm.Parts {
+			if !yield(cm.Parts[i].Table) {
+				return
+			}
+		}
+		for _, id := range cm.Releases {
+			if !yield(id) {
+				return
+			}
+		}
+	}
+}
+
+// targets are the tables that the request writes or creates.
+func (c *Catalog) targets(id twophase.TxnID, lists []TableParts) ([]TableInfo, error) {
+	rows := make([]TableInfo, len(lists))
+	for i, tp := range lists {
+		var err error
+		if rows[i], err = c.tableOf(id, tp.Table); err != nil {
 			return nil, err
 		}
-		if _, ok := want[row.ID]; ok {
+		if slices.ContainsFunc(rows[:i], func(o TableInfo) bool { return o.ID == rows[i].ID }) {
 			return nil, fieldError("tables", tp.Table, "names a table twice", "list all its parts in one entry")
 		}
 		if len(tp.Digests) == 0 {
@@ -238,28 +315,44 @@ func (c *Catalog) digestsOf(id twophase.TxnID, lists []TableParts) (map[twophase
 				return nil, fieldError("tables.digests", d.String(), "is listed twice", "list each part once")
 			}
 		}
-		want[row.ID] = tp.Digests
 	}
-	return want, nil
+	return rows, nil
+}
+
+// releases are the tables that the request releases, in order of their ids.
+func (c *Catalog) releases(id twophase.TxnID, refs []string) ([]twophase.TableID, error) {
+	var out []twophase.TableID
+	for _, ref := range refs {
+		row, err := c.tableOf(id, ref)
+		if err == nil && row.URI == "" {
+			if _, err = c.table(ref); err == nil {
+				err = fieldError("releases", ref, "is created by the same transaction", "leave it out of both")
+			}
+		}
+		if err != nil {
+			return nil, err
+		}
+		if slices.Contains(out, row.ID) {
+			return nil, fieldError("releases", ref, "names a table twice", "list each table once")
+		}
+		out = append(out, row.ID)
+	}
+	slices.Sort(out)
+	return out, nil
 }
 
 // checkTables checks the shape of a commit.
-func (c *Catalog) checkTables(written []TableParts, reads []ReadOnly, wait Wait) error {
-	if len(written) == 0 {
+func (c *Catalog) checkTables(written []TableInfo, reads []ReadOnly, releases []twophase.TableID, wait Wait) error {
+	if len(written)+len(releases) == 0 {
 		return fieldError("tables", "", "is empty", "list at least one table to write")
 	}
-	if n := len(written) + len(reads); n > c.cfg.Limits.TablesPerTxn {
+	if n := len(written) + len(reads) + len(releases); n > c.cfg.Limits.TablesPerTxn {
 		return limitError("tables_per_transaction", int64(n), int64(c.cfg.Limits.TablesPerTxn))
 	}
 	seen := map[twophase.TableID]bool{}
-	var rows []TableInfo
-	for _, tp := range written {
-		row, err := c.table(tp.Table)
-		if err != nil {
-			return err
-		}
+	for _, row := range written {
 		if seen[row.ID] {
-			return fieldError("tables", tp.Table, "names a table twice", "put its actions into one entry")
+			return fieldError("tables", row.Name, "names a table twice", "put its actions into one entry")
 		}
 		seen[row.ID] = true
 		if row.Frozen != nil {
@@ -268,11 +361,15 @@ func (c *Catalog) checkTables(written []TableParts, reads []ReadOnly, wait Wait)
 		if err := c.ours(row.ID); err != nil {
 			return err
 		}
-		rows = append(rows, row)
 	}
 	if wait == WaitDecided {
-		if err := c.decidedOffered(rows); err != nil {
+		if err := c.decidedOffered(written); err != nil {
 			return err
+		}
+	}
+	for _, id := range releases {
+		if row := c.row(id); row.Mode == twophase.ModeFenced {
+			return fencedRelease(row)
 		}
 	}
 	for _, r := range reads {
@@ -298,7 +395,7 @@ func (c *Catalog) checkTables(written []TableParts, reads []ReadOnly, wait Wait)
 // that is to be waited for. DECIDED is enough only where the fold says so at the
 // moment of the answer; a fence that ended meanwhile means waiting on (R11). What is committed is never answered with an error of the
 // catalog's own: the answer is OK, and says why it is still pending.
-func (c *Catalog) answer(ctx context.Context, ref txnRef, want map[twophase.TableID][]twophase.Digest, wait Wait, limit time.Duration) (Outcome, error) {
+func (c *Catalog) answer(ctx context.Context, ref txnRef, want content, wait Wait, limit time.Duration) (Outcome, error) {
 	waiting := ctx
 	if limit > 0 {
 		var cancel context.CancelFunc
@@ -362,15 +459,15 @@ func frozenReason(s *twophase.State, o *twophase.Outcome) string {
 	return ""
 }
 
-func (c *Catalog) sameDigests(id twophase.TxnID, want map[twophase.TableID][]twophase.Digest) bool {
+func (c *Catalog) sameDigests(id twophase.TxnID, want content) bool {
 	same := false
 	c.ledger.read(func(s *twophase.State) {
 		o := s.Outcome(id)
-		if o == nil || o.Commit == nil || len(o.Commit.Parts) != len(want) {
+		if o == nil || o.Commit == nil || len(o.Commit.Parts) != len(want.digests) || !slices.Equal(o.Commit.Releases, want.releases) {
 			return
 		}
 		for i := range o.Commit.Parts {
-			if !slices.Equal(o.Commit.Parts[i].Digests, want[o.Commit.Parts[i].Table]) {
+			if !slices.Equal(o.Commit.Parts[i].Digests, want.digests[o.Commit.Parts[i].Table]) {
 				return
 			}
 		}

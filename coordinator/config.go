@@ -69,6 +69,7 @@ type Limits struct {
 	MaxEntryBytes    int           // what one record may be at all; 7 MiB, and no more than the store takes
 	QueueBytes       int64         // payload bytes that wait to be decided or published; 1 GiB
 	PutDeadline      time.Duration // of one commit file's put (R10); 30 s
+	StoreGrace       time.Duration // in which an object store may still apply a put that it accepted (R10); 10 min
 	FreezeAfter      time.Duration // F of R12; 30 s
 	PollInterval     time.Duration // of open tables; 5 s
 	FenceGrace       time.Duration // from a fence's publication to when it counts (R11); 1 h
@@ -96,6 +97,7 @@ func (l Limits) withDefaults() Limits {
 	def(&l.MaxEntryBytes, 7<<20)
 	def(&l.QueueBytes, 1<<30)
 	def(&l.PutDeadline, 30*time.Second)
+	def(&l.StoreGrace, 10*time.Minute)
 	def(&l.FreezeAfter, 30*time.Second)
 	def(&l.PollInterval, 5*time.Second)
 	def(&l.FenceGrace, time.Hour)

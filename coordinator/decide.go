@@ -23,8 +23,8 @@ type candidate struct {
 }
 
 // decide gets the transaction into the journal. nil: it is decided; the fold knows how.
-func (c *Catalog) decide(ctx context.Context, ref txnRef, parts []*part, reads []ReadOnly, verify bool) error {
-	rec := &twophase.Committed{Txn: ref.id, Key: ref.key, Attempt: ref.attempt, Begun: ref.begun}
+func (c *Catalog) decide(ctx context.Context, ref txnRef, parts []*part, reads []ReadOnly, releases []twophase.TableID, verify bool) error {
+	rec := &twophase.Committed{Txn: ref.id, Key: ref.key, Attempt: ref.attempt, Begun: ref.begun, Releases: releases}
 	cand := &candidate{ref: ref, parts: map[twophase.TableID]*part{}, files: map[twophase.TableID][]string{}, uris: map[twophase.TableID]string{}}
 	for _, p := range parts {
 		rec.Parts = append(rec.Parts, p.record)
@@ -94,6 +94,9 @@ func (c *Catalog) decideLoop(ctx context.Context, d *candidate) error {
 	}
 	for range decideTries {
 		if err := c.lookUpOpen(ctx, d.tables); err != nil {
+			return err
+		}
+		if err := c.lookUpNew(ctx, d); err != nil {
 			return err
 		}
 		err := c.seq.send(ctx, d.submission)

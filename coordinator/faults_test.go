@@ -136,8 +136,9 @@ func (f *faults) overObjects(s objstore.Store) objstore.Store {
 // repeated, gets its answer, and everything is there exactly once.
 func TestEveryWriteOfACommitFails(t *testing.T) {
 	t.Parallel()
-	for _, staged := range []bool{false, true} {
-		probe := newFaultWorld(t)
+	for i := range 4 {
+		staged, creates := i%2 == 1, i >= 2
+		probe := newFaultWorld(t, creates)
 		probe.faults.arm(-1, nothingWrong)
 		if _, err := probe.tryThree(probe.ctx(), staged); err != nil {
 			t.Fatal(err)
@@ -145,14 +146,15 @@ func TestEveryWriteOfACommitFails(t *testing.T) {
 		probe.settle()
 		probe.faults.disarm()
 		writes := probe.faults.writes
-		if len(writes) != 9 { // three payloads, two entries, three commits, a manifest
+		// Three payloads, two entries, three commits, a manifest; an owner object for each new table.
+		if len(writes) != map[bool]int{false: 9, true: 11}[creates] {
 			t.Fatalf("a commit over three tables makes %d writes: %q", len(writes), writes)
 		}
 		for at := range writes {
 			for _, what := range []fate{refused, lost, landed, later, diesBefore, diesAfter} {
-				t.Run(fmt.Sprintf("staged=%t/%d/%s", staged, at, what), func(t *testing.T) {
+				t.Run(fmt.Sprintf("staged=%t,creates=%t/%d/%s", staged, creates, at, what), func(t *testing.T) {
 					t.Parallel()
-					w := newFaultWorld(t)
+					w := newFaultWorld(t, creates)
 					w.faults.arm(at, what)
 					o, err := w.tryUntilDead(staged)
 					w.eventually("the write is made", w.faults.isHit)
@@ -172,14 +174,18 @@ func TestEveryWriteOfACommitFails(t *testing.T) {
 					if o.Committed == nil || o.Committed.Snapshot == 0 {
 						w.eventually("it is published", func() bool { o, err = w.tryThree(w.ctx(), staged); return err == nil && o.Committed.Snapshot != 0 })
 					}
-					if diff := cmp.Diff(map[string]twophase.Version{"a": 1, "b": 1, "c": 1}, w.snapshot(o.Committed.Snapshot)); diff != "" {
+					first := twophase.Version(1)
+					if creates {
+						first = 0
+					}
+					if diff := cmp.Diff(map[string]twophase.Version{"a": 1, "b": first, "c": first}, w.snapshot(o.Committed.Snapshot)); diff != "" {
 						t.Errorf("%s of %s: snapshot (-want +got):\n%s", what, w.faults.hit, diff)
 					}
 					w.held.Land(0)
 					w.commit("after", blind("a", "2"), blind("b", "2"), blind("c", "2"))
 					w.check(closedRun{committed: []coordinator.Outcome{o}})
-					for _, name := range []string{"a", "b", "c"} {
-						if n := w.versions(name); n != 3 {
+					for name, want := range map[string]int{"a": 3, "b": int(first) + 2, "c": int(first) + 2} {
+						if n := w.versions(name); n != want {
 							t.Errorf("%s of %s: %s has %d versions", what, w.faults.hit, name, n)
 						}
 					}
@@ -194,9 +200,11 @@ type faultWorld struct {
 	faults *faults
 	held   *locktest.Faulty
 	token  string
+	job    []coordinator.OnceTable
 }
 
-func newFaultWorld(t *testing.T) *faultWorld {
+// newFaultWorld has a job for three tables; two of them are created by it, or are there.
+func newFaultWorld(t *testing.T, creates bool) *faultWorld {
 	w := &faultWorld{faults: &faults{}}
 	w.wrapStore = func(s lock.Store) lock.Store {
 		out := w.faults.overStore(s)
@@ -206,7 +214,13 @@ func newFaultWorld(t *testing.T) *faultWorld {
 	w.wrapObjects = w.faults.overObjects
 	w.open(t)
 	for _, name := range []string{"a", "b", "c"} {
-		w.create(name, twophase.ModeExclusive)
+		part := blind(name, "1")
+		if creates && name != "a" {
+			part = w.creating(name, add("1"))
+		} else {
+			w.create(name, twophase.ModeExclusive)
+		}
+		w.job = append(w.job, part)
 	}
 	w.settle()
 	return w
@@ -228,9 +242,8 @@ func (w *faultWorld) tryUntilDead(staged bool) (coordinator.Outcome, error) {
 
 // tryThree commits one transaction over three tables: in one call, or step by step.
 func (w *faultWorld) tryThree(ctx context.Context, staged bool) (coordinator.Outcome, error) {
-	parts := []coordinator.OnceTable{blind("a", "1"), blind("b", "1"), blind("c", "1")}
 	if !staged {
-		o, _, err := w.catalog.CommitOnce(ctx, once("job", parts...))
+		o, _, err := w.catalog.CommitOnce(ctx, once("job", w.job...))
 		return o, err
 	}
 	if w.token == "" {
@@ -241,8 +254,8 @@ func (w *faultWorld) tryThree(ctx context.Context, staged bool) (coordinator.Out
 		w.token = b.Token
 	}
 	req := coordinator.CommitRequest{Token: w.token}
-	for _, p := range parts {
-		st, err := w.catalog.Stage(ctx, coordinator.StageRequest{Token: w.token, Table: p.Table, Read: p.Read, Actions: p.Actions})
+	for _, p := range w.job {
+		st, err := w.catalog.Stage(ctx, coordinator.StageRequest{Token: w.token, Table: p.Table, Read: p.Read, Actions: p.Actions, Create: p.Create})
 		if err != nil {
 			return coordinator.Outcome{}, err
 		}

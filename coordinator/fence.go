@@ -121,12 +121,12 @@ func (c *Catalog) fenceTransaction(ctx context.Context, id twophase.TableID, pro
 	if err != nil {
 		return err
 	}
-	p, piece, err := c.fencePart(ctx, ref, id, profile, what)
+	p, err := c.fencePart(ctx, ref, id, profile, what)
 	if err != nil {
 		return err
 	}
-	err = c.decide(ctx, ref, []*part{p}, nil, false)
-	want := map[twophase.TableID][]twophase.Digest{id: {piece.digest()}}
+	err = c.decide(ctx, ref, []*part{p}, nil, nil, false)
+	want := contentOf([]*part{p}, nil)
 	o, decided := c.decidedOutcome(ref.id)
 	switch {
 	case !decided:
@@ -139,12 +139,12 @@ func (c *Catalog) fenceTransaction(ctx context.Context, id twophase.TableID, pro
 }
 
 // fencePart is the change as a part: one protocol action, which no client could stage.
-func (c *Catalog) fencePart(ctx context.Context, ref txnRef, id twophase.TableID, profile *tables.Profile, what twophase.Fencing) (*part, *payload, error) {
+func (c *Catalog) fencePart(ctx context.Context, ref txnRef, id twophase.TableID, profile *tables.Profile, what twophase.Fencing) (*part, error) {
 	row := c.row(id)
 	actions := profile.FenceLine(what == twophase.FenceRaised)
 	parsed, err := tables.ParseActions(row.URI, c.cfg.Limits.Actions, actions)
 	if err != nil {
-		return nil, nil, inputError(row.Name, err)
+		return nil, inputError(row.Name, err)
 	}
 	read := tables.ReadDeclaration{Version: &row.Version}
 	piece := &payload{head: payloadHead{
@@ -152,11 +152,11 @@ func (c *Catalog) fencePart(ctx context.Context, ref txnRef, id twophase.TableID
 	}, actions: actions, parsed: parsed}
 	facts, err := tables.PartFacts(parsed, profile, read)
 	if err != nil {
-		return nil, nil, inputError(row.Name, err)
+		return nil, inputError(row.Name, err)
 	}
 	w, err := c.payloads.prepare(ctx, payloadID{Begun: ref.begun, Txn: ref.id, Table: id, Digest: piece.digest()}, piece)
 	if err != nil {
-		return nil, nil, c.storeError(err)
+		return nil, c.storeError(err)
 	}
 	p := &part{row: row, read: read, actions: parsed, record: twophase.Part{
 		Table: id, MetaDataID: profile.MetaData.ID, Digests: []twophase.Digest{piece.digest()},
@@ -165,7 +165,7 @@ func (c *Catalog) fencePart(ctx context.Context, ref txnRef, id twophase.TableID
 	if w != nil {
 		p.writes = []lock.Write{*w}
 	}
-	return p, piece, nil
+	return p, nil
 }
 
 // publishedFence waits until a fence change is published, or given up. While its table

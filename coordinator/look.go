@@ -73,7 +73,7 @@ func txnDigests(refs []tables.TxnRef) []twophase.TxnDigest {
 }
 
 func (c *Catalog) listFrom(ctx context.Context, t *handle, from twophase.Version) (twophase.WalkResult, error) {
-	l, err := t.log.List(ctx, from)
+	l, err := t.log.List(ctx, max(from, 0))
 	if err != nil {
 		return nil, c.objectsError(t.uri, err)
 	}
@@ -83,6 +83,9 @@ func (c *Catalog) listFrom(ctx context.Context, t *handle, from twophase.Version
 	}
 	for _, cp := range l.Checkpoints {
 		out.Checkpoint = max(out.Checkpoint, cp.Version)
+	}
+	if from == twophase.NoVersion {
+		return out, nil
 	}
 	here, ok := l.Commit(from)
 	if !ok {

@@ -94,9 +94,8 @@ func (o *openTxns) insert(ref txnRef, client string, note bool) txnRef {
 }
 
 // staged notes a piece of an open transaction; with an advisory record, if note is set.
-func (o *openTxns) staged(ref txnRef, client string, id payloadID, bytes int64, note bool) {
+func (o *openTxns) staged(ref txnRef, client string, id payloadID, name string, bytes int64, note bool) {
 	o.hold(ref, client, note)
-	name := o.c.row(id.Table).Name
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	t := o.m[ref.id]
@@ -112,6 +111,14 @@ func (o *openTxns) staged(ref txnRef, client string, id payloadID, bytes int64, 
 	st.Bytes += bytes
 	st.Parts++
 	o.changedLocked(t)
+}
+
+// holds reports whether a transaction that is open here has staged something for a table.
+func (o *openTxns) holds(txn twophase.TxnID, table twophase.TableID) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	t := o.m[txn]
+	return t != nil && t.tables[table] != nil
 }
 
 // known is a reference with the begin of the transaction that is open here under its
@@ -138,7 +145,7 @@ func (o *openTxns) adopt(id payloadID, bytes int64) {
 	o.mu.Unlock()
 	if !counted {
 		ref := txnRef{id: id.Txn, begun: id.Begun, deadline: o.c.cfg.Now().Add(o.c.cfg.Limits.MaxTTL)}
-		o.staged(ref, "", id, bytes, false)
+		o.staged(ref, "", id, o.c.row(id.Table).Name, bytes, false)
 	}
 }
 

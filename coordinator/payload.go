@@ -63,6 +63,8 @@ type payloadHead struct {
 	// Staged stands for the schema and properties that the piece was checked against.
 	Staged tables.Fingerprint     `json:"staged"`
 	Read   tables.ReadDeclaration `json:"read"`
+	// Create describes the table that the piece belongs to, if its transaction creates it.
+	Create *tables.NewTableSpec `json:"create,omitempty"`
 }
 
 const payloadFormat = 1
@@ -91,7 +93,11 @@ func decodePayload(b []byte) (*payload, error) {
 }
 
 func (p *payload) digest() twophase.Digest {
-	return tables.Digest(tables.DigestInput{Table: p.head.Table, MetaDataID: p.head.MetaDataID, Read: p.head.Read, Actions: p.actions})
+	in := tables.DigestInput{Table: p.head.Table, MetaDataID: p.head.MetaDataID, Read: p.head.Read, Actions: p.actions}
+	if p.head.Create != nil {
+		in.Options = p.head.Create.Options()
+	}
+	return tables.Digest(in)
 }
 
 // payloads keeps staged pieces: durable in the store or as objects, and in memory

@@ -297,6 +297,7 @@ func (c *Catalog) renderHead(in *tables.RenderInput, r *twophase.Round) {
 // again first (R20): somebody else may have published and removed it.
 func (c *Catalog) renderTxn(ctx context.Context, t *handle, ch *twophase.Change) (tables.RenderTxn, error) {
 	out := tables.RenderTxn{ID: ch.Txn, Digests: ch.Part.Digests, Blind: ch.Part.Read.Blind, Read: ch.Part.Read.Version}
+	var pieces []*payload
 	for _, d := range ch.Part.Digests {
 		id := payloadID{Begun: c.begunOf(ch.Txn), Txn: ch.Txn, Table: t.id, Digest: d}
 		p, err := c.payloads.get(ctx, id)
@@ -309,7 +310,15 @@ func (c *Catalog) renderTxn(ctx context.Context, t *handle, ch *twophase.Change)
 		if err != nil {
 			return out, c.objectsError(t.uri, err)
 		}
+		pieces = append(pieces, p)
 		out.Pieces = append(out.Pieces, p.actions)
+	}
+	if ch.Part.Create != nil {
+		definition, err := defineLines(pieces, ch.Round.Time)
+		if err != nil {
+			return out, c.tableError(t, BrokenInvariant, "a decided table cannot be defined", err)
+		}
+		out.Pieces[0] = append(definition, out.Pieces[0]...)
 	}
 	return out, nil
 }

@@ -323,6 +323,9 @@ func (c *Catalog) createdBefore(ctx context.Context, p placed, data []byte) bool
 
 // vacant: there is nothing at the place, or version 0 of an earlier try of this call.
 func (c *Catalog) vacant(ctx context.Context, p placed, name string, data []byte) error {
+	if err := c.putsLanded(p.uri, name); err != nil {
+		return err
+	}
 	l, err := p.log.List(ctx, 0)
 	if err != nil {
 		return c.objectsError(p.uri, err)
@@ -332,10 +335,7 @@ func (c *Catalog) vacant(ctx context.Context, p placed, name string, data []byte
 	if l.Last() == twophase.NoVersion || ours && l.Last() == 0 && c.createdBefore(ctx, p, data) {
 		return nil
 	}
-	return &Error{
-		Reason: NotATable, Message: fmt.Sprintf("there is a Delta table at %s already; register it instead", p.uri),
-		Table: &TableDetail{Table: name, URI: p.uri, Version: l.Last()},
-	}
+	return c.logThere(p.uri, name, l.Last())
 }
 
 // Release takes a table out of the catalog, and then removes its owner object. A
@@ -350,20 +350,18 @@ func (c *Catalog) Release(ctx context.Context, ref string, keepFence bool) error
 		return err
 	}
 	if !keepFence && c.hasFence(ctx, row) {
-		return wrongMode(row, "its protocol has the fence, and no engine would write it; lift it first with: tables unfence "+
-			row.Name+", or release it with --keep-fence")
-	}
-	t, err := c.tables.of(row.ID)
-	if err != nil {
-		return err
+		return fencedRelease(row)
 	}
 	if err := c.adminRecord(ctx, &twophase.Released{Table: row.ID}); err != nil {
 		return err
 	}
-	if err := t.log.Disclaim(ctx, c.owner(row.ID)); err != nil {
-		c.log.Warn("remove the owner object of a released table", "table", row.URI, "error", err)
-	}
+	c.disclaim(ctx, row.ID, row.URI)
 	return nil
+}
+
+func fencedRelease(row TableInfo) error {
+	return wrongMode(row, "its protocol has the fence, and no engine would write it; lift it first with: tables unfence "+
+		row.Name+", or release it by itself with --keep-fence")
 }
 
 // hasFence: a log that cannot be read keeps no table in the catalog.
@@ -373,6 +371,22 @@ func (c *Catalog) hasFence(ctx context.Context, row TableInfo) bool {
 	}
 	_, profile, err := c.tables.loaded(ctx, row.ID)
 	return err == nil && profile.Fenced()
+}
+
+// disclaim removes the owner object of a released table, unless another table of this
+// catalog has its place by now.
+func (c *Catalog) disclaim(ctx context.Context, id twophase.TableID, uri string) {
+	log, err := c.tables.open(uri)
+	if err == nil {
+		_, err = c.table(uri)
+		if err == nil {
+			return
+		}
+		err = log.Disclaim(ctx, c.owner(id))
+	}
+	if err != nil && ctx.Err() == nil {
+		c.log.Warn("remove the owner object of a released table", "table", uri, "error", err)
+	}
 }
 
 func (c *Catalog) adminRecord(ctx context.Context, r twophase.Record) error {

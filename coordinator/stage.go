@@ -20,32 +20,53 @@ func (c *Catalog) Stage(ctx context.Context, r StageRequest) (Staged, error) {
 	if err := c.stillOpen(ref); err != nil {
 		return Staged{}, err
 	}
-	row, err := c.table(r.Table)
-	if err != nil {
-		return Staged{}, err
-	}
-	if row.Frozen != nil {
-		return Staged{}, frozenError(row)
-	}
-	p, profile, err := c.parse(ctx, row, r.Read, r.Actions)
+	p, row, profile, err := c.piece(ctx, ref, OnceTable{Table: r.Table, Read: r.Read, Actions: r.Actions, Create: r.Create})
 	if err != nil {
 		return Staged{}, err
 	}
 	id := payloadID{Begun: ref.begun, Txn: ref.id, Table: row.ID, Digest: p.digest()}
-	out := Staged{Digest: id.Digest, Table: row.ID, MetaDataID: profile.MetaData.ID, Bytes: int64(len(r.Actions)), Lines: p.parsed.Lines}
+	out := Staged{Digest: id.Digest, Table: row.ID, MetaDataID: p.head.MetaDataID, Bytes: int64(len(r.Actions)), Lines: p.lines()}
 	if o, ok := c.decidedOutcome(ref.id); ok && o.Committed != nil {
 		return out, c.partOf(o, id)
 	}
 	if err := c.payloads.stage(ctx, id, p); err != nil {
 		return Staged{}, c.storeError(fmt.Errorf("stage a part of %s: %w", row.Name, err))
 	}
-	c.openTxns.staged(ref, r.Client, id, int64(len(r.Actions)), true)
+	c.openTxns.staged(ref, r.Client, id, row.Name, int64(len(r.Actions)), true)
 	if err := c.stillOpen(ref); err != nil { // decided while the piece was on its way
 		c.sweeper.late(id)
 		return Staged{}, err
 	}
-	out.Hint = c.hint(row, p, profile)
+	if profile != nil {
+		out.Hint = c.hint(row, p, profile)
+	}
 	return out, nil
+}
+
+// piece checks what is staged for a table: one of the catalog, or one that the
+// transaction creates, which has no profile.
+func (c *Catalog) piece(ctx context.Context, ref txnRef, t OnceTable) (*payload, TableInfo, *tables.Profile, error) {
+	if t.Create != nil {
+		p, row, err := c.parseNew(ctx, ref.id, t.Table, t.Create, t.Read, t.Actions)
+		return p, row, nil, err
+	}
+	row, err := c.table(t.Table)
+	if err != nil {
+		return nil, row, nil, err
+	}
+	if row.Frozen != nil {
+		return nil, row, nil, frozenError(row)
+	}
+	p, profile, err := c.parse(ctx, row, t.Read, t.Actions)
+	return p, row, profile, err
+}
+
+// lines counts the client's.
+func (p *payload) lines() int {
+	if p.parsed != nil {
+		return p.parsed.Lines
+	}
+	return tables.CountLines(p.actions)
 }
 
 // partOf: a piece that is staged again after the commit is an answer that was lost,
@@ -185,19 +206,38 @@ type part struct {
 
 // assemble puts the listed pieces of a table together, validates them as one, and
 // makes their facts.
-func (c *Catalog) assemble(ctx context.Context, ref txnRef, tp TableParts) (*part, error) {
-	row, err := c.table(tp.Table)
-	if err != nil {
-		return nil, err
+func (c *Catalog) assemble(ctx context.Context, ref txnRef, row TableInfo, tp TableParts) (*part, error) {
+	pieces, err := c.pieces(ctx, ref, row, tp.Digests)
+	var own *Error
+	if created := newRow(createdID(ref.id, tp.Table), tp.Table); errors.As(err, &own) && own.Reason == PartNotStaged && created.ID != row.ID {
+		// Another replica may have staged a table of this name that the transaction
+		// creates; since then somebody else may have taken the name.
+		if found, failed := c.pieces(ctx, ref, created, tp.Digests); failed == nil {
+			row, pieces, err = created, found, nil
+		}
 	}
-	pieces := make([]*payload, len(tp.Digests))
-	for i, d := range tp.Digests {
+	switch {
+	case err != nil && row.URI == "":
+		_, err = c.table(tp.Table)
+		return nil, err
+	case err != nil:
+		return nil, err
+	case pieces[0].head.Create != nil:
+		return c.joinNew(row, tp.Digests, pieces)
+	}
+	return c.join(ctx, row, tp.Digests, pieces)
+}
+
+func (c *Catalog) pieces(ctx context.Context, ref txnRef, row TableInfo, digests []twophase.Digest) ([]*payload, error) {
+	pieces := make([]*payload, len(digests))
+	for i, d := range digests {
+		var err error
 		id := payloadID{Begun: ref.begun, Txn: ref.id, Table: row.ID, Digest: d}
 		if pieces[i], err = c.payloads.get(ctx, id); err != nil {
 			return nil, c.pieceError(row, d, err)
 		}
 	}
-	return c.join(ctx, row, tp.Digests, pieces)
+	return pieces, nil
 }
 
 func (c *Catalog) pieceError(row TableInfo, d twophase.Digest, err error) error {

@@ -33,7 +33,9 @@ func (c *Catalog) latest() *tableSet {
 			set.time = snaps[len(snaps)-1].Time
 		}
 		for _, t := range s.Tables() {
-			set.tables[t.Table] = t.Shown
+			if t.Shown != twophase.NoVersion {
+				set.tables[t.Table] = t.Shown
+			}
 		}
 		c.sets.newest.Store(set)
 	})

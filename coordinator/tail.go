@@ -50,6 +50,10 @@ func (t *tail) bring(ctx context.Context, log *tables.Log, at twophase.Version) 
 	if t.now != nil && t.now.Version() == at {
 		return nil
 	}
+	if at == twophase.NoVersion {
+		t.now = log.EmptyTail()
+		return nil
+	}
 	var err error
 	t.now, err = log.Tail(ctx, at)
 	return err

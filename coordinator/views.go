@@ -79,6 +79,9 @@ func (h *handles) load(ctx context.Context, t *handle) error {
 	if err != nil {
 		return err
 	}
+	if at == twophase.NoVersion {
+		return h.loadUnborn(ctx, t)
+	}
 	state, err := t.log.State(ctx, at)
 	if err != nil {
 		return h.c.logError(t.id, err)
@@ -198,6 +201,7 @@ func (h *handles) follow(before *foldMarks, e *twophase.Entry) {
 			for i := range r.Tables {
 				h.published(s, r.Tables[i].Table)
 			}
+			h.left(s, e.Position)
 		case *twophase.Foreign:
 			h.foreign(s, before, r)
 		case *twophase.Barrier:
@@ -208,6 +212,20 @@ func (h *handles) follow(before *foldMarks, e *twophase.Entry) {
 			h.drop(r.Table)
 		case *twophase.Released:
 			delete(h.m, r.Table)
+		}
+	}
+}
+
+// left forgets the tables that a transaction released, and removes their owner objects:
+// in the background, since a place without a table does no harm.
+func (h *handles) left(s *twophase.State, at twophase.Position) {
+	snaps := s.Snapshots()
+	for i := len(snaps) - 1; i >= 0 && snaps[i].Position == at; i-- {
+		for _, id := range snaps[i].Removed {
+			row, _ := s.Table(id)
+			uri := row.URI
+			delete(h.m, id)
+			h.c.spawn(func(ctx context.Context) { h.c.disclaim(ctx, id, uri) })
 		}
 	}
 }

@@ -197,6 +197,8 @@ func (c *Catalog) walkOnce(ctx context.Context, t *handle, in twophase.WalkInput
 // carryOut does what a walk needs next; nil at its end.
 func (c *Catalog) carryOut(ctx context.Context, t *handle, w *twophase.Walk, in twophase.WalkInput) (twophase.WalkResult, error) {
 	switch e := w.Next().(type) {
+	case twophase.ClaimPlace:
+		return c.claimPlace(ctx, t)
 	case twophase.ReadVersion:
 		return c.readVersion(ctx, t, e.Version)
 	case twophase.ListFrom:

@@ -37,6 +37,15 @@ const featurePrefix = "delta.feature."
 // the record that creates the table, and delivers nothing. *InputError or
 // *FeatureError.
 func RenderCreate(in CreateInput) ([]byte, error) {
+	protocol, m, err := in.define()
+	if err != nil {
+		return nil, err
+	}
+	return in.renderDefinition(in.renderInfo(m), protocol, m), nil
+}
+
+// define finds protocol and metadata. The least protocol that the table needs.
+func (in *CreateInput) define() (*Protocol, *MetaData, error) {
 	m := &MetaData{ID: in.ID, Schema: in.Schema, PartitionColumns: in.PartitionColumns, Configuration: map[string]string{}}
 	var named []string
 	for _, key := range slices.Sorted(maps.Keys(in.Properties)) {
@@ -49,12 +58,9 @@ func RenderCreate(in CreateInput) ([]byte, error) {
 	in.nameRowColumns(m)
 	protocol, err := in.protocol(m, named)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	if err := checkSettings(m.Configuration); err != nil {
-		return nil, err
-	}
-	return in.render(protocol, m), nil
+	return protocol, m, checkSettings(m.Configuration)
 }
 
 // nameRowColumns: a table whose row ids readers may use says in which columns they
@@ -171,21 +177,30 @@ func protocolOf(names []string) *Protocol {
 	return p
 }
 
-func (in *CreateInput) render(p *Protocol, m *MetaData) []byte {
+func (in *CreateInput) renderInfo(m *MetaData) []byte {
 	out := []byte(`{"commitInfo":{`)
 	if isTrue(m.Configuration[propTimestamps]) {
 		out = append(appendInt(append(out, `"inCommitTimestamp":`...), int64(in.Time)), ',')
 	}
 	out = appendInt(append(out, `"timestamp":`...), int64(in.Time))
-	out = append(out, `,"operation":"CREATE TABLE","operationParameters":{"partitionBy":`...)
+	out = append(out, `,"operation":"CREATE TABLE","operationParameters":`...)
+	out = append(m.appendParameters(out), `,"engineInfo":`...)
+	out = appendQuoted(out, "txcoord/"+in.EngineVersion)
+	out = append(out, `,"isBlindAppend":true,"txnId":`...)
+	return append(appendQuoted(out, in.ID), "}}\n"...)
+}
+
+// appendParameters are the operation's, as engines write them.
+func (m *MetaData) appendParameters(out []byte) []byte {
+	out = append(out, `{"partitionBy":`...)
 	out = appendQuoted(out, string(appendStrings(nil, m.PartitionColumns)))
 	out = append(out, `,"properties":`...)
 	out = appendQuoted(out, string(appendStringMap(nil, m.Configuration)))
-	out = append(out, `},"engineInfo":`...)
-	out = appendQuoted(out, "txcoord/"+in.EngineVersion)
-	out = append(out, `,"isBlindAppend":true,"txnId":`...)
-	out = appendQuoted(out, in.ID)
-	out = appendProtocol(append(out, "}}\n"...), p)
+	return append(out, '}')
+}
+
+func (in *CreateInput) renderDefinition(out []byte, p *Protocol, m *MetaData) []byte {
+	out = appendProtocol(out, p)
 	out = append(out, "\n{\"metaData\":{\"id\":"...)
 	out = appendQuoted(out, in.ID)
 	for _, f := range []struct{ name, value string }{{"name", in.Name}, {"description", in.Description}} {

@@ -124,6 +124,13 @@ func (r *rewriting) define() error {
 		}
 	}
 	r.next = r.tail.profile
+	if r.tail.version == twophase.NoVersion {
+		if a.Protocol == nil || a.MetaData == nil {
+			return fmt.Errorf("render a version: version 0 needs protocol and metaData")
+		}
+		r.next = newProfile(r.tail.uri, 0, a.Protocol, a.MetaData, nil)
+		return nil
+	}
 	if a.Protocol != nil || a.MetaData != nil {
 		r.next, _ = nextProfile(a, r.tail.profile)
 	}
@@ -145,7 +152,11 @@ func (r *rewriting) stampTime() {
 }
 
 // begins: the version switches in-commit timestamps on.
-func (r *rewriting) begins() bool { return r.next.timestamps() && !r.tail.profile.timestamps() }
+//
+// A table that has them from version 0 on does not say since when.
+func (r *rewriting) begins() bool {
+	return r.version() > 0 && r.next.timestamps() && !r.tail.profile.timestamps()
+}
 
 // wanted is the time at which tables of one round line up.
 func (in *RenderInput) wanted() twophase.Time { return in.Time - twophase.Time(in.Later) }

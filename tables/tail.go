@@ -110,7 +110,7 @@ var errTailBehind = errors.New("the tail has to be read from the log again")
 // a commit is not the next one, or switches row tracking on, for then the ids of all
 // files count.
 func (t *Tail) Advance(v twophase.Version, raw []byte) error {
-	if v != t.version+1 {
+	if v != t.version+1 || v == 0 {
 		return fmt.Errorf("advance the tail of table %s from version %d to %d: %w", t.uri, t.version, v, errTailBehind)
 	}
 	t.version, t.time, t.written = v, 0, 0
@@ -201,7 +201,7 @@ func kindOfLine(text []byte) kind {
 // in-commit timestamps on: the first of them has to be above that.
 func (l *Log) Prepare(ctx context.Context, t *Tail, in *RenderInput) error {
 	in.Tail = t
-	if t.profile.timestamps() || t.written != 0 || !in.setsTimestamps() {
+	if t.version == twophase.NoVersion || t.profile.timestamps() || t.written != 0 || !in.setsTimestamps() {
 		return nil
 	}
 	info, err := l.Store.Stat(ctx, l.CommitKey(t.version))

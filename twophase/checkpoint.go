@@ -82,7 +82,7 @@ func (s *State) headToPB() *recordpb.CheckpointHead {
 func tableToPB(t *Table) *recordpb.Table {
 	m := &recordpb.Table{
 		Registered: registeredToPB(&t.Registered), Recorded: int64(t.Recorded), Identity: hashToPB(t.Identity), Marker: int64(t.Marker),
-		NextChange: int64(t.Next), SnapshotVersion: int64(t.Shown), Released: t.Released, HistoryFloor: int64(t.PastFloor), Created: t.Created,
+		NextChange: int64(t.Next), SnapshotVersion: int64(t.Shown), Released: t.Released, ReleasedMs: int64(t.ReleasedAt), HistoryFloor: int64(t.PastFloor), Created: t.Created,
 		Pending: mapTo(t.Pending, changeToPB), Diverged: mapTo(t.Diverged, changeToPB),
 	}
 	for _, p := range t.Past {
@@ -213,7 +213,7 @@ func (s *State) loadTables(in []*recordpb.Table) error {
 		t := &Table{
 			Registered: *registeredFromPB(m.GetRegistered()), Created: m.GetCreated(), Recorded: Version(m.GetRecorded()),
 			Identity: hashFromPB(m.GetIdentity()), Marker: ChangeNumber(m.GetMarker()), Next: ChangeNumber(m.GetNextChange()),
-			Shown: Version(m.GetSnapshotVersion()), Released: m.GetReleased(), PastFloor: Version(m.GetHistoryFloor()),
+			Shown: Version(m.GetSnapshotVersion()), Released: m.GetReleased(), ReleasedAt: Time(m.GetReleasedMs()), PastFloor: Version(m.GetHistoryFloor()),
 		}
 		byChange := map[ChangeNumber]*Past{}
 		for _, h := range m.GetHistory() {

@@ -163,6 +163,17 @@ func (s *State) neighbour(uri string) (first string, ok bool) {
 	return first, ok
 }
 
+// ReleasedFrom is the table that was the last to be released from a place; nil if none
+// was, or is remembered.
+func (s *State) ReleasedFrom(uri string) (last *Table) {
+	for _, t := range s.tables {
+		if t.Released && t.URI == uri && (last == nil || t.ReleasedAt > last.ReleasedAt || t.ReleasedAt == last.ReleasedAt && t.Table > last.Table) {
+			last = t
+		}
+	}
+	return last
+}
+
 // nested reports whether one place is the other or lies in it.
 func nested(a, b string) bool {
 	if len(a) > len(b) {

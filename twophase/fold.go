@@ -191,7 +191,7 @@ func (f *fold) released(r *Released) {
 
 // dismiss takes a table out of the catalog.
 func (f *fold) dismiss(t *Table) {
-	t.Released, t.Past, t.pastBytes, t.Leaving = true, nil, 0, TxnID{}
+	t.Released, t.Past, t.pastBytes, t.Leaving, t.ReleasedAt = true, nil, 0, TxnID{}, f.entry.Time
 	delete(f.byName, t.Name)
 	delete(f.byURI, t.URI)
 }

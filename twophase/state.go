@@ -129,6 +129,9 @@ type Table struct {
 	// Leaving is the decided transaction that releases the table; zero if there is
 	// none. It takes no commits any more, and leaves when the round closes.
 	Leaving TxnID
+	// ReleasedAt is the time of the entry by which the table left; no rule of the fold
+	// depends on it (R16).
+	ReleasedAt Time
 	// Pending changes in order of their numbers.
 	Pending []*Change
 	// Past, oldest first, and the version below which read points cannot be checked.

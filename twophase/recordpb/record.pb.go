@@ -2969,6 +2969,7 @@ type Table struct {
 	Created         bool                   `protobuf:"varint,14,opt,name=created,proto3" json:"created,omitempty"`
 	Fence           *Fence                 `protobuf:"bytes,15,opt,name=fence,proto3" json:"fence,omitempty"`
 	Opened          *Opened                `protobuf:"bytes,16,opt,name=opened,proto3" json:"opened,omitempty"`
+	ReleasedMs      int64                  `protobuf:"varint,17,opt,name=released_ms,json=releasedMs,proto3" json:"released_ms,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -3113,6 +3114,13 @@ func (x *Table) GetOpened() *Opened {
 		return x.Opened
 	}
 	return nil
+}
+
+func (x *Table) GetReleasedMs() int64 {
+	if x != nil {
+		return x.ReleasedMs
+	}
+	return 0
 }
 
 type Fence struct {
@@ -3933,7 +3941,7 @@ const file_twophase_recordpb_record_proto_rawDesc = "" +
 	"\aSegment\x120\n" +
 	"\x06tables\x18\x01 \x03(\v2\x18.txcoord.record.v1.TableR\x06tables\x126\n" +
 	"\boutcomes\x18\x02 \x03(\v2\x1a.txcoord.record.v1.OutcomeR\boutcomes\x129\n" +
-	"\tsnapshots\x18\x03 \x03(\v2\x1b.txcoord.record.v1.SnapshotR\tsnapshots\"\x91\x05\n" +
+	"\tsnapshots\x18\x03 \x03(\v2\x1b.txcoord.record.v1.SnapshotR\tsnapshots\"\xb2\x05\n" +
 	"\x05Table\x12=\n" +
 	"\n" +
 	"registered\x18\x01 \x01(\v2\x1d.txcoord.record.v1.RegisteredR\n" +
@@ -3954,7 +3962,9 @@ const file_twophase_recordpb_record_proto_rawDesc = "" +
 	"\bdiverged\x18\r \x03(\v2\x19.txcoord.record.v1.ChangeR\bdiverged\x12\x18\n" +
 	"\acreated\x18\x0e \x01(\bR\acreated\x12.\n" +
 	"\x05fence\x18\x0f \x01(\v2\x18.txcoord.record.v1.FenceR\x05fence\x121\n" +
-	"\x06opened\x18\x10 \x01(\v2\x19.txcoord.record.v1.OpenedR\x06opened\"\x8f\x01\n" +
+	"\x06opened\x18\x10 \x01(\v2\x19.txcoord.record.v1.OpenedR\x06opened\x12\x1f\n" +
+	"\vreleased_ms\x18\x11 \x01(\x03R\n" +
+	"releasedMs\"\x8f\x01\n" +
 	"\x05Fence\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\x03R\aversion\x12\x19\n" +
 	"\bsince_ms\x18\x02 \x01(\x03R\asinceMs\x12\x16\n" +
