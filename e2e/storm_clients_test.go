@@ -104,6 +104,10 @@ func (c *stormClient) once(key string) {
 	id := c.idOf(key)
 	c.begins(id, changes)
 	r, err := c.client.CommitOnce(c.deadline, onceRequest(key, changes, client.Blind()))
+	if c.altered && errors.Is(err, client.ErrConflict) {
+		c.refuses(id)
+		return
+	}
 	if err != nil {
 		c.t.Errorf("%s: %v", key, err)
 		return

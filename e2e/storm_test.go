@@ -63,6 +63,8 @@ type storm struct {
 	seed     uint64
 	suicides int
 	deadline context.Context
+	// altered: others change tables' metadata, so that even blind appends may lose.
+	altered bool
 
 	mu   sync.Mutex
 	live map[string][]dataFile // what clients think is in the tables

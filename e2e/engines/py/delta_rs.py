@@ -27,7 +27,8 @@ def marked(request):
 
 
 def append(table, request):
-    deltalake.write_deltalake(table, rows(request), mode="append", **marked(request))
+    # Columns that came later are null.
+    deltalake.write_deltalake(table, rows(request), mode="append", schema_mode="merge", **marked(request))
 
 
 def delete(table, request):
