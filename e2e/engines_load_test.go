@@ -33,8 +33,8 @@ type load struct {
 }
 
 // besideWorld is a world of stormTables, whose foreign ones have the properties, and
-// on which clients work already.
-func besideWorld(t *testing.T, clients int, properties map[string]string) *load {
+// on which clients work already, each with such a pause between two transactions.
+func besideWorld(t *testing.T, clients int, pause time.Duration, properties map[string]string) *load {
 	t.Helper()
 	w := newWorld(t, stormConfig())
 	w.start(nil)
@@ -49,11 +49,11 @@ func besideWorld(t *testing.T, clients int, properties map[string]string) *load 
 		w.knows(name)
 	}
 	w.look()
-	return w.loaded(clients)
+	return w.loaded(clients, pause)
 }
 
 // loaded starts clients.
-func (w *world) loaded(clients int) *load {
+func (w *world) loaded(clients int, pause time.Duration) *load {
 	w.t.Helper()
 	seed := *stormSeed
 	if seed == 0 {
@@ -64,7 +64,7 @@ func (w *world) loaded(clients int) *load {
 	l.deadline, l.cancel = context.WithTimeout(context.Background(), 30*time.Minute)
 	l.altered = true
 	for i := range clients {
-		l.running.Go(func() { l.work(i) })
+		l.running.Go(func() { l.work(i, pause) })
 	}
 	w.t.Cleanup(l.end)
 	return l
@@ -72,14 +72,14 @@ func (w *world) loaded(clients int) *load {
 
 // work makes one transaction after the other, with a pause that leaves foreign
 // writers a chance.
-func (l *load) work(n int) {
+func (l *load) work(n int, pause time.Duration) {
 	c := &stormClient{storm: l.storm, client: l.dial(), rng: rand.New(rand.NewPCG(l.seed, uint64(n)+1)), name: n}
 	kinds := []func(string){c.transfer, c.transfer, c.once, c.once, c.audit, c.quit}
 	for i := 0; ; i++ {
 		select {
 		case <-l.stop:
 			return
-		case <-time.After(time.Duration(20+c.rng.IntN(80)) * time.Millisecond):
+		case <-time.After(pause/2 + time.Duration(c.rng.Int64N(int64(pause)))):
 			kinds[c.rng.IntN(len(kinds))](c.key(i))
 		}
 	}
@@ -94,6 +94,13 @@ func (l *load) end() {
 	}
 	l.running.Wait()
 	l.cancel()
+}
+
+// leave has clients leave a table alone; all but those that are at it already.
+func (l *load) leave(table string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.quiet = table
 }
 
 // rests ends the load, has everything judged, and wants no table to be frozen.
@@ -132,18 +139,6 @@ func (l *load) commitsMore(n int) {
 		now, _, _ := l.numbers()
 		return now >= was+n
 	})
-}
-
-// holds compares what an engine reads in a foreign table with the books: ours, and
-// so many rows of others. Clients must be done.
-func (l *load) holdsRows(table string, others totals, read func(predicate string) totals) {
-	l.t.Helper()
-	if got, want := read("note LIKE 'row %'"), l.totalsAt(l.snapshot().GetVersion())[table]; got != want {
-		l.t.Errorf("rows of ours in %s: %v are read, clients put %v there", table, got, want)
-	}
-	if got := read("note NOT LIKE 'row %'"); got != others {
-		l.t.Errorf("rows of others in %s: %v are read, they put %v there", table, got, others)
-	}
 }
 
 // duckReads reads the newest version of a table.

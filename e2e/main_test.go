@@ -15,6 +15,7 @@ var (
 	stormKills   = flag.Int("storm.kills", 10, "how often the storm's server is killed; raise it for hours of storm")
 	stormClients = flag.Int("storm.clients", 8, "how many clients the storm has")
 	stormSeed    = flag.Uint64("storm.seed", 0, "the storm's seed; 0 takes another one each time, and prints it")
+	full         = flag.Bool("full", false, "run what takes minutes, too: the second version of Spark, and more of everything with engines")
 	keep         = flag.String("keep", "", "where folders of tests are made, and left; a temporary one if empty")
 )
 

@@ -20,13 +20,18 @@ type stormClient struct {
 
 func (c *stormClient) key(n int) string { return fmt.Sprintf("client %d job %d", c.name, n) }
 
-// pick takes some of the tables, in any order.
+// pick takes some of the tables, in any order; fewer, if there are not as many.
 func (c *stormClient) pick(n int) []string {
+	c.mu.Lock()
+	quiet := c.quiet
+	c.mu.Unlock()
 	var names []string
-	for _, i := range c.rng.Perm(len(stormTables))[:n] {
-		names = append(names, stormTables[i])
+	for _, i := range c.rng.Perm(len(stormTables)) {
+		if stormTables[i] != quiet {
+			names = append(names, stormTables[i])
+		}
 	}
-	return names
+	return names[:min(n, len(names))]
 }
 
 // moves are blind appends to tables, one or two files each, that add up to nothing.

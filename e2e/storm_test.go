@@ -66,8 +66,9 @@ type storm struct {
 	// altered: others change tables' metadata, so that even blind appends may lose.
 	altered bool
 
-	mu   sync.Mutex
-	live map[string][]dataFile // what clients think is in the tables
+	mu    sync.Mutex
+	live  map[string][]dataFile // what clients think is in the tables
+	quiet string                // a table that clients leave alone
 }
 
 func newStorm(w *world, seed uint64) *storm {
