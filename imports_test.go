@@ -27,7 +27,7 @@ type rule struct {
 var (
 	impure  = []string{"context", "os", "net", "io/fs", "math/rand", "crypto/rand", "sync", "log"}
 	wire    = []string{"google.golang.org/protobuf", "google.golang.org/grpc"}
-	domain  = []string{"twophase", "=lock", "=tables", "=tables/objstore", "tables/checkpoint", "tables/datafile"}
+	domain  = []string{"twophase", "=lock", "=tables", "=tables/objstore", "tables/checkpoint", "tables/datafile", "=tables/logstore"}
 	backend = []string{
 		"lock/memstore", "lock/boltstore", "lock/objectstore", "tables/objstore/s3obj", "lock/etcdstore", "lock/dynamostore", "tables/objstore/memobj", "tables/objstore/fileobj",
 	}
@@ -55,7 +55,15 @@ var rules = []rule{
 		pkg: "lock/locktest", own: []string{"=lock"},
 		external: []string{"github.com/anishathalye/porcupine", "github.com/google/go-cmp"},
 	},
+	{pkg: "internal/dynamoapi", external: []string{"github.com/aws/aws-sdk-go-v2", "github.com/aws/smithy-go"}},
 	{pkg: "=tables/objstore"},
+	{pkg: "=tables/logstore", own: []string{"=tables/objstore"}},
+	{
+		pkg: "tables/logstore/dynamo", own: []string{"=tables/logstore", "internal/dynamoapi"},
+		external: []string{"github.com/aws/aws-sdk-go-v2"},
+	},
+	// Shares no code with what it is run against.
+	{pkg: "tables/logstore/sparktest", own: []string{"=tables/objstore"}, external: []string{"github.com/aws/aws-sdk-go-v2"}},
 	{pkg: "tables/objstore/memobj", own: []string{"=tables/objstore"}},
 	{pkg: "tables/objstore/fileobj", own: []string{"=tables/objstore"}, external: []string{"golang.org/x/sys"}},
 	{
@@ -118,7 +126,7 @@ const arrow = "github.com/apache/arrow-go/v18"
 
 // testHelpers never reach the binary. Package testing does, through Arrow's thrift.
 var testHelpers = []string{
-	"lock/locktest", "tables/objstore/objtest", "tables/goldentest", "e2e", "bench", "internal/allocs",
+	"lock/locktest", "tables/objstore/objtest", "tables/goldentest", "tables/logstore/sparktest", "e2e", "bench", "internal/allocs",
 }
 
 func TestPackagesImportOnlyWhatTheyMay(t *testing.T) {

@@ -109,6 +109,9 @@ func (c *Catalog) build(ctx context.Context) error {
 	if err := c.catchUp(ctx); err != nil {
 		return err
 	}
+	if err := c.logStoreMissing(); err != nil {
+		return err
+	}
 	c.sweeper.begin()
 	if err := c.manifests.start(ctx); err != nil {
 		return err

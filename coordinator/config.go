@@ -29,6 +29,8 @@ type Config struct {
 	Warehouse string
 	Store     lock.Store
 	Objects   Objects
+	// LogStore is for tables of mode delta-storage; nil if there shall be none.
+	LogStore LogStore
 	// ReadCheckpoint reads Parquet checkpoints of tables: checkpoint.Read.
 	ReadCheckpoint tables.CheckpointReader
 	// SharedStore: other processes may serve this catalog at the same time. The store may hold other catalogs' journals too, by mistake or at

@@ -40,6 +40,10 @@ func (c *Catalog) Fence(ctx context.Context, r FenceRequest) (TableInfo, error) 
 	if err != nil {
 		return TableInfo{}, err
 	}
+	if row.Mode == twophase.ModeDeltaStorage {
+		// A Spark writer that is older than the fence would meet puts without a claim.
+		return TableInfo{}, wrongMode(row, "stop the writers with Spark's log store, and set the mode to open first")
+	}
 	err = c.changeFence(ctx, row.ID, twophase.FenceRaised, func(t *twophase.Table, _ *tables.Profile) bool {
 		return t.Mode == twophase.ModeFenced
 	})

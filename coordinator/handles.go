@@ -62,7 +62,7 @@ func (h *handles) of(id twophase.TableID) (*handle, error) {
 		return t, nil
 	}
 	uri := h.c.row(id).URI
-	log, err := h.open(uri)
+	log, err := h.open(uri, func() twophase.Mode { return h.c.modeOf(id) })
 	if err != nil {
 		return nil, err
 	}
@@ -76,8 +76,8 @@ func (h *handles) of(id twophase.TableID) (*handle, error) {
 	return t, nil
 }
 
-// open is the log at a canonical URI.
-func (h *handles) open(uri string) (*tables.Log, error) {
+// open is the log at a canonical URI, read and written as the table's mode wants it.
+func (h *handles) open(uri string, mode func() twophase.Mode) (*tables.Log, error) {
 	store, key, err := h.c.cfg.Objects.Open(uri)
 	if err != nil {
 		return nil, &Error{
@@ -85,6 +85,7 @@ func (h *handles) open(uri string) (*tables.Log, error) {
 			Field: &FieldDetail{Field: "uri", Value: uri, Remedy: "use a location that the server allows; its operator can allow more"}, Cause: err,
 		}
 	}
+	store = h.c.modalStore(store, key, uri, mode)
 	return tables.NewLog(tables.LogConfig{Store: store, Key: key, URI: uri, ReadCheckpoint: h.c.cfg.ReadCheckpoint}), nil
 }
 

@@ -183,7 +183,7 @@ func (m *Maintainer) Maintain(ctx context.Context, r MaintainRequest) (MaintainR
 	defer m.give()
 	job := m.job(row.ID)
 	job.dry, job.asked = r.DryRun, true
-	if !r.DryRun && row.Mode == twophase.ModeOpen {
+	if !r.DryRun && row.Mode.Shared() {
 		// What others committed is recorded first, so that the checkpoint has it.
 		t, err := m.c.tables.of(row.ID)
 		if err == nil {

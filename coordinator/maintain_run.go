@@ -106,4 +106,4 @@ func (m *Maintainer) cleans(mode twophase.Mode) bool {
 }
 
 // ownMode: nobody else writes a table of this mode, so its maintenance is ours.
-func ownMode(mode twophase.Mode) bool { return mode != twophase.ModeOpen }
+func ownMode(mode twophase.Mode) bool { return !mode.Shared() }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/txcoord/txcoord/lock"
 	"github.com/txcoord/txcoord/tables"
+	"github.com/txcoord/txcoord/tables/logstore"
 	"github.com/txcoord/txcoord/twophase"
 )
 
@@ -164,11 +165,14 @@ func (c *Catalog) logErrorAt(row TableInfo, err error) error {
 	var own *Error
 	var bad *tables.LogError
 	var feature *tables.FeatureError
+	var entry *logstore.EntryError
 	switch {
 	case err == nil, errors.As(err, &own), isContext(err):
 		return err
 	case errors.As(err, &feature):
 		return &Error{Reason: FeatureUnsupported, Message: feature.Error(), Feature: &FeatureDetail{Table: row.Name, Feature: feature.Feature}}
+	case errors.As(err, &entry):
+		return logStoreError(row.URI, err)
 	case errors.As(err, &bad):
 		reason := LogContradiction
 		if bad.Fault == tables.NotATable {
@@ -199,6 +203,10 @@ func (c *Catalog) objectsError(uri string, err error) error {
 	var own *Error
 	if err == nil || errors.As(err, &own) || isContext(err) {
 		return err
+	}
+	var entry *logstore.EntryError
+	if errors.As(err, &entry) {
+		return logStoreError(uri, err)
 	}
 	c.log.Warn("object store", "table", uri, "error", err)
 	return &Error{

@@ -23,7 +23,7 @@ type placed struct {
 	log *tables.Log
 }
 
-func (c *Catalog) place(name, uri string, mode *twophase.Mode) (placed, error) {
+func (c *Catalog) place(ctx context.Context, name, uri string, mode *twophase.Mode) (placed, error) {
 	if err := checkName(name); err != nil {
 		return placed{}, err
 	}
@@ -35,13 +35,13 @@ func (c *Catalog) place(name, uri string, mode *twophase.Mode) (placed, error) {
 		return placed{}, inputError(name, err)
 	}
 	def(mode, twophase.ModeOpen)
-	if *mode != twophase.ModeOpen && *mode != twophase.ModeExclusive && *mode != twophase.ModeFenced {
-		return placed{}, fieldError("mode", mode.String(), "is not known", "use open, exclusive or fenced")
+	if err := c.checkMode(ctx, canonical, *mode); err != nil {
+		return placed{}, err
 	}
 	if err := c.apart(canonical); err != nil {
 		return placed{}, err
 	}
-	log, err := c.tables.open(canonical)
+	log, err := c.tables.open(canonical, func() twophase.Mode { return *mode })
 	return placed{canonical, log}, err
 }
 
@@ -113,7 +113,7 @@ func (c *Catalog) Register(ctx context.Context, r RegisterRequest) (TableInfo, [
 }
 
 func (c *Catalog) register(ctx context.Context, r RegisterRequest) (TableInfo, []string, error) {
-	p, err := c.place(r.Name, r.URI, &r.Mode)
+	p, err := c.place(ctx, r.Name, r.URI, &r.Mode)
 	if err != nil {
 		return TableInfo{}, nil, err
 	}
@@ -251,7 +251,7 @@ func (c *Catalog) twins(info TableInfo) []string {
 // Create writes version 0 of a new table and registers it. A try that died between
 // the two is finished by the same call, and repeating it answers the table as it is.
 func (c *Catalog) Create(ctx context.Context, r CreateRequest) (TableInfo, []string, error) {
-	p, err := c.place(r.Name, r.URI, &r.Mode)
+	p, err := c.place(ctx, r.Name, r.URI, &r.Mode)
 	if err != nil {
 		return TableInfo{}, nil, err
 	}

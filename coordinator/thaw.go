@@ -17,10 +17,11 @@ func (c *Catalog) SetMode(ctx context.Context, ref string, m twophase.Mode) (Tab
 	switch {
 	case m == twophase.ModeFenced:
 		return TableInfo{}, wrongMode(row, "fences are raised with: tables fence "+row.Name)
-	case m != twophase.ModeOpen && m != twophase.ModeExclusive:
-		return TableInfo{}, fieldError("mode", m.String(), "is not known", "use open or exclusive, or fence the table")
 	case row.Mode == twophase.ModeFenced:
 		return TableInfo{}, wrongMode(row, "lift the fence first, with: tables unfence "+row.Name)
+	}
+	if err := c.checkMode(ctx, row.URI, m); err != nil {
+		return TableInfo{}, err
 	}
 	if row.Mode == m {
 		return row, nil

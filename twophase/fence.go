@@ -34,7 +34,7 @@ type Opened struct {
 // knows: its log is looked at before each decision, and now and then (R9, R18). That
 // goes on until a fence counts.
 func (t *Table) Watched() bool {
-	return t.Mode == ModeOpen || t.Mode == ModeFenced && !t.Fence.Counts
+	return t.Mode.Shared() || t.Mode == ModeFenced && !t.Fence.Counts
 }
 
 // Fencing is what a decided change that is not published yet will do to the fence,

@@ -131,7 +131,14 @@ const (
 	// ModeFenced: a writer feature in the table's protocol keeps out whoever does not
 	// know it (R11). A table comes to it, and leaves it, by fence changes alone.
 	ModeFenced
+	// ModeDeltaStorage is ModeOpen with puts by the protocol of Spark's
+	// S3DynamoDBLogStore, so that writers with that log store and we exclude each other.
+	ModeDeltaStorage
 )
+
+// Shared reports whether others may write a table of this mode: the next version is
+// looked at before a decision.
+func (m Mode) Shared() bool { return m == ModeOpen || m == ModeDeltaStorage }
 
 func (m Mode) String() string {
 	switch m {
@@ -141,6 +148,8 @@ func (m Mode) String() string {
 		return "exclusive"
 	case ModeFenced:
 		return "fenced"
+	case ModeDeltaStorage:
+		return "delta-storage"
 	}
 	return fmt.Sprintf("mode(%d)", uint8(m))
 }

@@ -314,8 +314,10 @@ func modeFromProto(m pb.TableMode) (twophase.Mode, error) {
 		return twophase.ModeExclusive, nil
 	case pb.TableMode_TABLE_MODE_FENCED:
 		return twophase.ModeFenced, nil
+	case pb.TableMode_TABLE_MODE_DELTA_STORAGE:
+		return twophase.ModeDeltaStorage, nil
 	default:
-		return 0, refuse("mode", m, "give TABLE_MODE_OPEN, TABLE_MODE_EXCLUSIVE or TABLE_MODE_FENCED")
+		return 0, refuse("mode", m, "give TABLE_MODE_OPEN, TABLE_MODE_EXCLUSIVE, TABLE_MODE_FENCED or TABLE_MODE_DELTA_STORAGE")
 	}
 }
 

@@ -308,7 +308,7 @@ func TestNumbersOfTheListsAgree(t *testing.T) {
 		}
 	}
 	if pb.TableMode(twophase.ModeOpen) != pb.TableMode_TABLE_MODE_OPEN || pb.TableMode(twophase.ModeExclusive) != pb.TableMode_TABLE_MODE_EXCLUSIVE ||
-		pb.TableMode(twophase.ModeFenced) != pb.TableMode_TABLE_MODE_FENCED {
+		pb.TableMode(twophase.ModeFenced) != pb.TableMode_TABLE_MODE_FENCED || pb.TableMode(twophase.ModeDeltaStorage) != pb.TableMode_TABLE_MODE_DELTA_STORAGE {
 		t.Error("modes differ")
 	}
 	if len(pb.Rule_name) != 18 || len(pb.FreezeCause_name) != 6 || len(pb.TableMode_name) != 4 {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/txcoord/txcoord/tables/logstore/sparktest"
 	"github.com/txcoord/txcoord/tables/objstore"
 )
 
@@ -19,10 +20,41 @@ var (
 	first = flag.Uint64("seed", 1, "the first schedule's seed")
 )
 
-// Replace implements sparkEntries.
-func (s entries) Replace(_ context.Context, e Entry) error {
+// sparkEntries are the world's entries as Spark asks for them.
+type sparkEntries struct{ entries }
+
+var _ sparktest.Entries = sparkEntries{}
+
+func forSpark(e Entry, err error) (sparktest.Entry, error) {
+	if errors.Is(err, ErrNoEntry) {
+		err = sparktest.ErrNoEntry
+	}
+	return sparktest.Entry{TablePath: e.TablePath, FileName: e.FileName, TempPath: e.TempPath, Complete: e.Complete, ExpireTime: e.Expires}, err
+}
+
+func fromSpark(e sparktest.Entry) Entry {
+	return Entry{TablePath: e.TablePath, FileName: e.FileName, TempPath: e.TempPath, Complete: e.Complete, Expires: e.ExpireTime}
+}
+
+func (s sparkEntries) Get(ctx context.Context, path, name string) (sparktest.Entry, error) {
+	return forSpark(s.entries.Get(ctx, path, name))
+}
+
+func (s sparkEntries) Newest(ctx context.Context, path string) (sparktest.Entry, error) {
+	return forSpark(s.entries.Newest(ctx, path))
+}
+
+func (s sparkEntries) PutNew(ctx context.Context, e sparktest.Entry) error {
+	_, err := s.Claim(ctx, fromSpark(e))
+	if errors.Is(err, ErrClaimed) {
+		return sparktest.ErrFailed
+	}
+	return err
+}
+
+func (s sparkEntries) Put(_ context.Context, e sparktest.Entry) error {
 	return objects{s.actor}.write("replace "+e.FileName, ErrUnknown, func() error {
-		s.w.setEntry(e)
+		s.w.setEntry(fromSpark(e))
 		return nil
 	})
 }
@@ -34,12 +66,12 @@ func play(seed uint64, weak weakness, blind bool) *world {
 	w.objects[root+logFolder+fileName(0)] = []byte("created")
 	w.once[root+logFolder+fileName(0)] = []byte("created")
 	ours := 4
-	newer := w.rng.IntN(2) == 0
+	conditional := w.rng.IntN(2) == 0
 	launch := []func(){
 		func() { w.start("publisher", func(a *actor) { publisher(a, weak, blind, ours) }) },
 		func() { w.start("publisher", func(a *actor) { publisher(a, weak, blind, ours) }) },
-		func() { w.start("spark", func(a *actor) { driver(a, newer) }) },
-		func() { w.start("spark", func(a *actor) { driver(a, newer) }) },
+		func() { w.start("spark", func(a *actor) { driver(a, conditional) }) },
+		func() { w.start("spark", func(a *actor) { driver(a, conditional) }) },
 		func() { w.start("reader", func(a *actor) { reader(a, weak) }) },
 	}
 	for range 3 { // processes that ended, or died, are started again
@@ -72,9 +104,8 @@ func (w *world) settle(weak weakness, blind bool, ours int) {
 	}
 	w.start("spark", func(a *actor) {
 		s := newSpark(a, false)
-		s.write(1<<40, "none", nil) // never: the version below is not there
 		var err error
-		if seen, err = s.list(); err != nil {
+		if seen, err = s.List(context.Background()); err != nil {
 			w.wrong("does not settle: Spark lists: %v", err)
 		}
 	})
@@ -115,13 +146,11 @@ func (w *world) settle(weak weakness, blind bool, ours int) {
 	}
 }
 
-func newSpark(a *actor, newer bool) *spark {
-	return &spark{objects: objects{a}, entries: entries{actor: a}, newer: newer, ask: func(n int) {
-		// A dead writer does not claim any more.
-		if !a.dead || n < 0 {
-			a.w.asking += n
-		}
-	}}
+func newSpark(a *actor, conditional bool) *sparktest.Driver {
+	return &sparktest.Driver{
+		Objects: objects{a}, Entries: sparkEntries{entries{actor: a}}, Root: strings.TrimSuffix(root, "/"), TablePath: "s3a://b/db/t",
+		Conditional: conditional, Asking: func(n int) { a.w.asking += n },
+	}
 }
 
 func ourName(i int) string { return fmt.Sprint("ours ", i) }
@@ -163,20 +192,20 @@ func publisher(a *actor, weak weakness, blind bool, ours int) {
 
 // driver makes a few commits by Spark's loop: list, write above the newest, and again
 // where that exists. A commit that fails otherwise fails for good.
-func driver(a *actor, newer bool) {
-	s := newSpark(a, newer)
+func driver(a *actor, conditional bool) {
+	s := newSpark(a, conditional)
 	for n := range 3 {
 		id := fmt.Sprintf("%s commit %d", a.name, n)
 		for !a.dead {
 			known := slices.Collect(maps.Values(a.w.acked))
-			versions, err := s.list()
+			versions, err := s.List(context.Background())
 			if err != nil {
 				break
 			}
 			a.w.complete(a.name, known, versions)
 			v := versions[len(versions)-1] + 1
-			err = s.write(v, fmt.Sprintf("%d-%d", a.id, n), []byte(id))
-			if errors.Is(err, errSparkExists) {
+			err = s.Write(context.Background(), v, fmt.Sprintf("%d-%d", a.id, n), []byte(id))
+			if errors.Is(err, sparktest.ErrExists) {
 				continue
 			}
 			if err == nil && !a.dead {

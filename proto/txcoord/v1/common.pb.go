@@ -39,6 +39,10 @@ const (
 	// out: a foreign commit sets the table to open, with an alarm. Once the fence
 	// counts (`Fence.counts`) there is no look-up, and DECIDED is offered.
 	TableMode_TABLE_MODE_FENCED TableMode = 3
+	// As open, and versions are put by the protocol of Spark's S3DynamoDBLogStore,
+	// so that writers with that log store and the catalog exclude each other. The
+	// server needs a log store.
+	TableMode_TABLE_MODE_DELTA_STORAGE TableMode = 4
 )
 
 // Enum value maps for TableMode.
@@ -48,12 +52,14 @@ var (
 		1: "TABLE_MODE_OPEN",
 		2: "TABLE_MODE_EXCLUSIVE",
 		3: "TABLE_MODE_FENCED",
+		4: "TABLE_MODE_DELTA_STORAGE",
 	}
 	TableMode_value = map[string]int32{
-		"TABLE_MODE_UNSPECIFIED": 0,
-		"TABLE_MODE_OPEN":        1,
-		"TABLE_MODE_EXCLUSIVE":   2,
-		"TABLE_MODE_FENCED":      3,
+		"TABLE_MODE_UNSPECIFIED":   0,
+		"TABLE_MODE_OPEN":          1,
+		"TABLE_MODE_EXCLUSIVE":     2,
+		"TABLE_MODE_FENCED":        3,
+		"TABLE_MODE_DELTA_STORAGE": 4,
 	}
 )
 
@@ -867,12 +873,13 @@ const file_txcoord_v1_common_proto_rawDesc = "" +
 	"\x05cause\x18\x01 \x01(\x0e2\x17.txcoord.v1.FreezeCauseR\x05cause\x12%\n" +
 	"\x0etransaction_id\x18\x02 \x01(\tR\rtransactionId\x12\x16\n" +
 	"\x06reason\x18\x03 \x01(\tR\x06reason\x120\n" +
-	"\x05since\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x05since*m\n" +
+	"\x05since\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x05since*\x8b\x01\n" +
 	"\tTableMode\x12\x1a\n" +
 	"\x16TABLE_MODE_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fTABLE_MODE_OPEN\x10\x01\x12\x18\n" +
 	"\x14TABLE_MODE_EXCLUSIVE\x10\x02\x12\x15\n" +
-	"\x11TABLE_MODE_FENCED\x10\x03*\xfc\x02\n" +
+	"\x11TABLE_MODE_FENCED\x10\x03\x12\x1c\n" +
+	"\x18TABLE_MODE_DELTA_STORAGE\x10\x04*\xfc\x02\n" +
 	"\x04Rule\x12\x14\n" +
 	"\x10RULE_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rRULE_PROTOCOL\x10\x01\x12\x11\n" +
