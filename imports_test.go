@@ -99,7 +99,7 @@ var rules = []rule{
 	{
 		pkg: "cmd/txcoord",
 		own: slices.Concat(
-			[]string{"cmd/txcoord", "coordinator", "clients/go", "proto/txcoord/v1"}, domain, backend),
+			[]string{"cmd/txcoord", "coordinator", "clients/go", "proto/txcoord/v1", "tables/logstore/dynamo"}, domain, backend),
 		external: append([]string{
 			"github.com/alecthomas/kong", "github.com/google/uuid", "golang.org/x/sync", "golang.org/x/term",
 			"google.golang.org/genproto/googleapis/rpc",

@@ -109,7 +109,7 @@ func (c *Catalog) build(ctx context.Context) error {
 	if err := c.catchUp(ctx); err != nil {
 		return err
 	}
-	if err := c.logStoreMissing(); err != nil {
+	if err := c.checkLogStore(ctx); err != nil {
 		return err
 	}
 	c.sweeper.begin()

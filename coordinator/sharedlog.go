@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 
+	"github.com/txcoord/txcoord/lock"
 	"github.com/txcoord/txcoord/tables/logstore"
 	"github.com/txcoord/txcoord/tables/objstore"
 	"github.com/txcoord/txcoord/twophase"
@@ -15,6 +16,8 @@ import (
 // read and written: logstore.LogStore.
 type LogStore interface {
 	Table(store objstore.Store, key, uri string) (objstore.Store, error)
+	// Identity is the same for all log stores that see each other's entries.
+	Identity() string
 	// Check looks for what would keep other writers of a table and us apart.
 	Check(ctx context.Context, uri string) error
 }
@@ -129,7 +132,38 @@ func (c *Catalog) checkMode(ctx context.Context, uri string, m twophase.Mode) er
 	if c.cfg.LogStore == nil {
 		return fieldError("mode", m.String(), "needs a log store, and this server has none", "start the server with --log-store dynamodb://TABLE, the table that Spark's S3DynamoDBLogStore uses")
 	}
+	if err := c.noteLogStore(ctx, false); err != nil {
+		return err
+	}
 	return logStoreError(uri, c.cfg.LogStore.Check(ctx, uri))
+}
+
+// logStoreKey of the catalog's store says which log store its servers use. Two that
+// use different ones would not see each other's claims.
+const logStoreKey = "log-store"
+
+// noteLogStore writes the key, and refuses another log store than is noted. replace:
+// no table depends on it yet.
+func (c *Catalog) noteLogStore(ctx context.Context, replace bool) error {
+	mine, condition := c.cfg.LogStore.Identity(), lock.IfAbsent()
+	if replace {
+		condition = lock.Always()
+	}
+	_, err := c.cfg.Store.Put(ctx, logStoreKey, []byte(mine), condition)
+	if err != nil && !errors.Is(err, lock.ErrConflict) && !errors.Is(err, lock.ErrUnknown) {
+		return c.storeError(err)
+	}
+	item, err := c.cfg.Store.Get(ctx, logStoreKey)
+	if err != nil {
+		return c.storeError(err)
+	}
+	if noted := string(item.Value); noted != mine {
+		return &Error{
+			Reason: WrongMode, Table: &TableDetail{Version: twophase.NoVersion},
+			Message: fmt.Sprintf("the catalog's tables are shared by way of log store %q, and this server has %q; give all its servers the same --log-store", noted, mine),
+		}
+	}
+	return nil
 }
 
 // logStoreError is an error of the log store's, or nil; other errors pass.
@@ -148,11 +182,9 @@ func logStoreError(uri string, err error) error {
 	return err
 }
 
-// logStoreMissing refuses to start a replica that could not write its tables.
-func (c *Catalog) logStoreMissing() error {
-	if c.cfg.LogStore != nil {
-		return nil
-	}
+// checkLogStore refuses to start a replica that could not write the catalog's tables,
+// or would write them past its other replicas.
+func (c *Catalog) checkLogStore(ctx context.Context) error {
 	var name string
 	c.ledger.read(func(s *twophase.State) {
 		for _, t := range s.Tables() {
@@ -161,6 +193,9 @@ func (c *Catalog) logStoreMissing() error {
 			}
 		}
 	})
+	if c.cfg.LogStore != nil {
+		return c.noteLogStore(ctx, name == "")
+	}
 	if name == "" {
 		return nil
 	}

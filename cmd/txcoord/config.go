@@ -23,6 +23,9 @@ type Config struct {
 	StoreFlags `embed:""`
 	// WarehouseMoved is said once, when the warehouse's place has changed.
 	WarehouseMoved bool `help:"The warehouse has moved, with everything in it: note its new place in a store that others share, where another one is refused."`
+	// LogStore is the table of entries of Spark's S3DynamoDBLogStore, for tables of mode
+	// delta-storage.
+	LogStore string `help:"The DynamoDB table of Spark's S3DynamoDBLogStore, for tables of mode delta-storage: dynamodb://TABLE?region=REGION&scheme=s3a ($$TXCOORD_LOG_STORE)." environ:"TXCOORD_LOG_STORE" placeholder:"URL"`
 	// Allow are the places, besides the warehouse, where tables may be.
 	Allow []string `help:"Tables may lie below this location, too, not only below the warehouse. May be given several times." placeholder:"PREFIX" sep:"none"`
 	// Limit sets limits by the names that errors use.
@@ -86,6 +89,11 @@ func (c *Config) validateLocations() error {
 	}
 	for i := range c.Allow {
 		if c.Allow[i], err = canonical("--allow", c.Allow[i]); err != nil {
+			return err
+		}
+	}
+	if c.LogStore != "" {
+		if _, err := parseLogStore(c.LogStore); err != nil {
 			return err
 		}
 	}

@@ -122,6 +122,8 @@ type running struct {
 	store   lock.Store
 	catalog *coordinator.Catalog
 	log     *slog.Logger
+	// closeLogStore lets go of --log-store.
+	closeLogStore func() error
 	// created: there was no journal before.
 	created bool
 }
@@ -155,15 +157,19 @@ func openOn(ctx context.Context, c *Config, catalog string, objects *objects, jo
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open the store: %w", err), store.Close())
 	}
+	logs, closeLogs, err := c.openLogStore(ctx, log)
+	if err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
 	open, err := coordinator.Open(ctx, coordinator.Config{
 		Name: catalog, Warehouse: c.Warehouse, Store: store, Objects: objects, ReadCheckpoint: checkpoint.Read,
-		SharedStore: journal.shared, WarehouseMoved: c.WarehouseMoved,
+		LogStore: logs, SharedStore: journal.shared, WarehouseMoved: c.WarehouseMoved,
 		Version: version(), Limits: c.coordinator, Boot: bootClock(), Log: log,
 	})
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("open catalog %s: %w", catalog, err), store.Close())
+		return nil, errors.Join(fmt.Errorf("open catalog %s: %w", catalog, err), closeLogs(), store.Close())
 	}
-	r := &running{objects, store, open, log, created}
+	r := &running{objects: objects, store: store, catalog: open, log: log, closeLogStore: closeLogs, created: created}
 	if c.Maintain {
 		if err := r.maintain(); err != nil {
 			return nil, errors.Join(err, r.close(c.StopTimeout))
@@ -201,7 +207,7 @@ func (r *running) close(timeout time.Duration) error {
 	}
 	closing, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
-	return errors.Join(r.catalog.Close(closing), r.store.Close(), r.objects.Close())
+	return errors.Join(r.catalog.Close(closing), r.closeLogStore(), r.store.Close(), r.objects.Close())
 }
 
 func newLogger(c *Config, w io.Writer) *slog.Logger {

@@ -28,13 +28,16 @@ type tablesCommands struct {
 
 // kept are the flags of how a table is kept.
 type kept struct {
-	Mode      string `help:"Who else may write it: open (anybody), exclusive (nobody; saves a look-up for each decision) or fenced (nobody can; see tables fence)." enum:"open,exclusive,fenced" default:"open"`
+	Mode      string `help:"Who else may write it: open (anybody), delta-storage (Spark with S3DynamoDBLogStore; see docs/delta-storage.md), exclusive (nobody; saves a look-up for each decision) or fenced (nobody can; see tables fence)." enum:"open,exclusive,fenced,delta-storage" default:"open"`
 	OneTxnPer bool   `name:"one-txn-per-version" help:"No two transactions share a version of the table."`
 }
 
 func modeOf(word string) txcoordv1.TableMode {
-	return txcoordv1.TableMode(txcoordv1.TableMode_value["TABLE_MODE_"+strings.ToUpper(word)])
+	return txcoordv1.TableMode(txcoordv1.TableMode_value["TABLE_MODE_"+strings.ToUpper(strings.ReplaceAll(word, "-", "_"))])
 }
+
+// modeWord is a mode as it is written on the command line.
+func modeWord(m txcoordv1.TableMode) string { return strings.ReplaceAll(word(m), "_", "-") }
 
 // place is a location as the server wants it: a path becomes absolute here, where
 // its beginning is known.
@@ -114,7 +117,7 @@ func tablePairs(g *grid, t *txcoordv1.Table) {
 	g.pair("name", t.GetName())
 	g.pair("id", t.GetId())
 	g.pair("location", t.GetUri())
-	g.pair("mode", word(t.GetMode()))
+	g.pair("mode", modeWord(t.GetMode()))
 	fencePairs(g, t)
 	g.pair("version", t.GetVersion())
 	g.pair("pending", t.GetPendingChanges())
@@ -268,7 +271,7 @@ func (c *tablesRelease) Run(ctx context.Context, s *session) error {
 
 type tablesMode struct {
 	tableArg
-	Mode string `arg:"" enum:"open,exclusive" help:"open (anybody may write) or exclusive (nobody else does). For fences see tables fence."`
+	Mode string `arg:"" enum:"open,exclusive,delta-storage" help:"open (anybody may write), delta-storage (Spark with S3DynamoDBLogStore may) or exclusive (nobody else does). For fences see tables fence."`
 }
 
 func (c *tablesMode) Run(ctx context.Context, s *session) error {

@@ -59,6 +59,7 @@ type Table struct {
 	Name   string
 	// Where names the table for people.
 	Where   string
+	region  string
 	timeout time.Duration
 	log     *slog.Logger
 	http    aws.HTTPClient
@@ -83,7 +84,7 @@ func Connect(ctx context.Context, c Config) (*Table, error) {
 	if sdk.Region == "" {
 		return nil, fmt.Errorf("no region for table %s; name it, or set AWS_REGION", c.Name)
 	}
-	t := &Table{Name: c.Name, Where: c.where(sdk.Region), timeout: c.RequestTimeout, log: c.Log, http: sdk.HTTPClient}
+	t := &Table{Name: c.Name, Where: c.where(sdk.Region), region: sdk.Region, timeout: c.RequestTimeout, log: c.Log, http: sdk.HTTPClient}
 	if b, ok := sdk.HTTPClient.(*awshttp.BuildableClient); ok {
 		t.http = b.Freeze()
 	}
@@ -125,6 +126,9 @@ func (c Config) options() []func(*config.LoadOptions) error {
 	}
 	return options
 }
+
+// ID names the table, whatever the way to it.
+func (t *Table) ID() string { return fmt.Sprintf("DynamoDB table %s in %s", t.Name, t.region) }
 
 // Logf implements smithy's logging.Logger: what the SDK has to say is for developers.
 func (t *Table) Logf(class logging.Classification, format string, args ...any) {

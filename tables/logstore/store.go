@@ -15,6 +15,8 @@ import (
 // Config of a log store.
 type Config struct {
 	Entries Entries
+	// Name of the table of entries, the same for all who use it.
+	Name string
 	// Scheme of S3 tables' paths in the entries' keys: what Spark's users write in
 	// front of them; s3a if empty.
 	Scheme string
@@ -59,6 +61,9 @@ func New(c Config) (*LogStore, error) {
 	}
 	return &LogStore{cfg: c}, nil
 }
+
+// Identity is the same for all log stores that see each other's entries.
+func (l *LogStore) Identity() string { return l.cfg.Name + ", scheme " + l.cfg.Scheme }
 
 // Table is the store through which a table's log is to be read and written. key is
 // the table's root in the store it lies in, uri its canonical URI. *PathError if

@@ -47,8 +47,12 @@ var (
 	ErrMisconfigured = errors.New("log store misconfigured")
 	// ErrUnfit: it is not a table of entries, or none that protects anything.
 	ErrUnfit = errors.New("log store unfit")
-	// ErrUnusable: it is not there, does not answer, or may not be used.
-	ErrUnusable = errors.New("log store unusable")
+	// ErrMissing: there is no such table.
+	ErrMissing = errors.New("log store missing")
+	// ErrDenied: the credentials are missing, wrong, or lack a permission.
+	ErrDenied = errors.New("log store access denied")
+	// ErrUnreachable: nobody answers.
+	ErrUnreachable = errors.New("log store unreachable")
 )
 
 // Open connects to a table, and looks whether entries of Spark can be in it. It makes
@@ -71,6 +75,9 @@ func Open(ctx context.Context, c Config) (*Entries, error) {
 	}
 	return s, nil
 }
+
+// Name of the table, for logstore.Config.
+func (s *Entries) Name() string { return s.table.ID() }
 
 // Close lets go of the connections.
 func (s *Entries) Close() error {
@@ -124,13 +131,13 @@ func (s *Entries) explain(err error) error {
 	where := s.table.Where
 	switch dynamoapi.KindOf(err) {
 	case dynamoapi.Missing:
-		return fmt.Errorf("%w: there is no %s: let Spark make it, make it as the documentation says, or correct its name, the region or the account: %w", ErrUnusable, where, err)
+		return fmt.Errorf("%w: there is no %s: let Spark make it, make it as the documentation says, or correct its name, the region or the account: %w", ErrMissing, where, err)
 	case dynamoapi.Denied:
-		return fmt.Errorf("%w: %s does not accept the credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a profile, or a role of the machine: %w", ErrUnusable, where, err)
+		return fmt.Errorf("%w: %s does not accept the credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a profile, or a role of the machine: %w", ErrDenied, where, err)
 	case dynamoapi.Forbidden:
-		return fmt.Errorf("%w: %s: the credentials lack a permission; txcoord needs dynamodb:GetItem, PutItem, UpdateItem, Query and DescribeTable on it: %w", ErrUnusable, where, err)
+		return fmt.Errorf("%w: %s: the credentials lack a permission; txcoord needs dynamodb:GetItem, PutItem, UpdateItem, Query and DescribeTable on it: %w", ErrDenied, where, err)
 	case dynamoapi.Unanswered:
-		return fmt.Errorf("%w: %s does not answer: correct the endpoint or the region: %w", ErrUnusable, where, err)
+		return fmt.Errorf("%w: %s does not answer: correct the endpoint or the region: %w", ErrUnreachable, where, err)
 	case dynamoapi.Other:
 	}
 	return fmt.Errorf("%s: %w", where, err)
