@@ -132,8 +132,8 @@ func (s forSpark) Put(_ context.Context, e sparktest.Entry) error {
 	return nil
 }
 
-// sharedWorld is a world with a log store over the entries.
-func sharedWorld(t testing.TB, l *logEntries) *world {
+// logStoreWorld is a world with a log store over the entries.
+func logStoreWorld(t testing.TB, l *logEntries) *world {
 	t.Helper()
 	store, err := logstore.New(logstore.Config{Entries: l})
 	if err != nil {
@@ -176,7 +176,7 @@ func sparkCommit(path string) []byte {
 func TestDeltaStorage(t *testing.T) {
 	t.Parallel()
 	l := newLogEntries()
-	w := sharedWorld(t, l).open(t)
+	w := logStoreWorld(t, l).open(t)
 	if info := w.create("t", twophase.ModeDeltaStorage); info.Mode != twophase.ModeDeltaStorage {
 		t.Errorf("%+v", info)
 	}
@@ -223,7 +223,7 @@ func TestDeltaStorageIsRefused(t *testing.T) {
 		t.Errorf("%+v", f)
 	}
 	l := newLogEntries()
-	s := sharedWorld(t, l).open(t)
+	s := logStoreWorld(t, l).open(t)
 	_, _, err = s.catalog.Create(s.ctx(), coordinator.CreateRequest{Name: "t", URI: s.uri("a b"), Schema: schema, Mode: twophase.ModeDeltaStorage})
 	if f := wantReason(t, "a space", err, coordinator.InvalidRequest).Field; f.Field != "uri" {
 		t.Errorf("%+v", f)
@@ -253,7 +253,7 @@ func TestDeltaStorageIsRefused(t *testing.T) {
 func TestDeltaStorageOldEntries(t *testing.T) {
 	t.Parallel()
 	l := newLogEntries()
-	w := sharedWorld(t, l).open(t)
+	w := logStoreWorld(t, l).open(t)
 	old := logstore.Entry{TablePath: "file:/w/t", FileName: fmt.Sprintf("%020d.json", 0), TempPath: ".tmp/x", Complete: true}
 	l.all[old.TablePath+" "+old.FileName] = old
 	_, _, err := w.catalog.Create(w.ctx(), coordinator.CreateRequest{Name: "t", URI: w.uri("t"), Schema: schema, Mode: twophase.ModeDeltaStorage})
@@ -323,7 +323,7 @@ func TestDeltaStorageDiesAtEachWrite(t *testing.T) {
 				t.Run(fmt.Sprintf("write %d, after %v, Spark first %v", write+1, after, sparkFirst), func(t *testing.T) {
 					t.Parallel()
 					l := newLogEntries()
-					w := sharedWorld(t, l).open(t)
+					w := logStoreWorld(t, l).open(t)
 					w.create("t", twophase.ModeDeltaStorage)
 					w.commit("before", blind("t", "a"))
 					w.stop()
@@ -345,16 +345,16 @@ func TestDeltaStorageDiesAtEachWrite(t *testing.T) {
 					w.commit("dies", blind("t", "b"))
 					w.sparkCommits(s, "s2")
 					w.commit("after", blind("t", "c"))
-					w.sharedTableIsWhole(l, s, map[string]int{"a": 1, "b": 1, "c": 1, "s1": map[bool]int{true: 1}[sparkFirst], "s2": 1})
+					w.isWholeToSpark(l, s, map[string]int{"a": 1, "b": 1, "c": 1, "s1": map[bool]int{true: 1}[sparkFirst], "s2": 1})
 				})
 			}
 		}
 	}
 }
 
-// sharedTableIsWhole: Spark lists every version, every file was added as often as it
+// isWholeToSpark: Spark lists every version, every file was added as often as it
 // should, all entries are complete, and every temporary file is what its commit is.
-func (w *world) sharedTableIsWhole(l *logEntries, s *sparktest.Driver, want map[string]int) {
+func (w *world) isWholeToSpark(l *logEntries, s *sparktest.Driver, want map[string]int) {
 	w.t.Helper()
 	w.settle()
 	versions, err := s.List(w.ctx())
@@ -393,10 +393,10 @@ func TestDeltaStorageTogether(t *testing.T) {
 		defer mu.Unlock()
 		return rng.IntN(n) == 0
 	}
-	one := sharedWorld(t, l)
+	one := logStoreWorld(t, l)
 	one.open(t)
 	one.create("t", twophase.ModeDeltaStorage)
-	two := sharedWorld(t, l)
+	two := logStoreWorld(t, l)
 	two.shared, two.objects = one.store, one.objects
 	flaky := func(s objstore.Store) objstore.Store {
 		return objtest.Faulty{Store: s, Hook: func(_ context.Context, op objtest.Op) objtest.Fate {
@@ -458,5 +458,5 @@ func TestDeltaStorageTogether(t *testing.T) {
 	one.stop()
 	one.wrapObjects, l.hook = nil, nil
 	one.start()
-	one.sharedTableIsWhole(l, one.spark(l, "t", one.objects), want)
+	one.isWholeToSpark(l, one.spark(l, "t", one.objects), want)
 }
