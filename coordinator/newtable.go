@@ -58,9 +58,9 @@ func newRow(id twophase.TableID, name string) TableInfo {
 }
 
 // describeNew checks a new table's description. Its mode is filled in.
-func (c *Catalog) describeNew(txn twophase.TxnID, name string, n *NewTable) (*tables.NewTableSpec, placed, error) {
+func (c *Catalog) describeNew(ctx context.Context, txn twophase.TxnID, name string, n *NewTable) (*tables.NewTableSpec, placed, error) {
 	mode := n.Mode
-	p, err := c.place(name, n.URI, &mode)
+	p, err := c.place(ctx, name, n.URI, &mode)
 	if err != nil {
 		return nil, placed{}, err
 	}
@@ -83,7 +83,7 @@ func (c *Catalog) parseNew(ctx context.Context, txn twophase.TxnID, name string,
 	if read.Version != nil || read.Snapshot != nil || read.Kind != tables.ReadNothing || len(read.Apps) > 0 {
 		return nil, TableInfo{}, fieldError("read", name, "declares that a table was read that the transaction creates", "leave it out, or say blind")
 	}
-	spec, p, err := c.describeNew(txn, name, n)
+	spec, p, err := c.describeNew(ctx, txn, name, n)
 	if err != nil {
 		return nil, TableInfo{}, err
 	}
@@ -180,6 +180,9 @@ func (c *Catalog) untouched(ctx context.Context, p placed, name string) error {
 	if l.Last() != twophase.NoVersion {
 		return c.logThere(p.uri, name, l.Last())
 	}
+	if err := c.noOldEntries(ctx, p); err != nil {
+		return err
+	}
 	owner, err := p.log.Owner(ctx)
 	switch {
 	case errors.Is(err, objstore.ErrNotFound):
@@ -205,11 +208,12 @@ func (c *Catalog) lookUpNew(ctx context.Context, d *candidate) error {
 		return nil
 	}
 	return parallel(fresh, 32, func(p *part) error {
-		log, err := c.tables.open(p.row.URI)
+		mode := p.record.Create.Mode
+		log, err := c.tables.open(p.row.URI, func() twophase.Mode { return mode })
 		if err != nil {
 			return err
 		}
-		return c.untouched(ctx, placed{p.row.URI, log}, p.row.Name)
+		return c.untouched(ctx, placed{p.row.URI, log, mode}, p.row.Name)
 	})
 }
 

@@ -21,6 +21,8 @@ import (
 type placed struct {
 	uri string
 	log *tables.Log
+	// mode that it has, or is to have.
+	mode twophase.Mode
 }
 
 func (c *Catalog) place(ctx context.Context, name, uri string, mode *twophase.Mode) (placed, error) {
@@ -42,7 +44,7 @@ func (c *Catalog) place(ctx context.Context, name, uri string, mode *twophase.Mo
 		return placed{}, err
 	}
 	log, err := c.tables.open(canonical, func() twophase.Mode { return *mode })
-	return placed{canonical, log}, err
+	return placed{canonical, log, *mode}, err
 }
 
 // apart refuses a place that is not a table's own: in or around another table, in a
@@ -332,7 +334,10 @@ func (c *Catalog) vacant(ctx context.Context, p placed, name string, data []byte
 	}
 	owner, err := p.log.Owner(ctx)
 	ours := err == nil && owner.Catalog == c.journal.Meta().Catalog && c.row(owner.Table).URI == ""
-	if l.Last() == twophase.NoVersion || ours && l.Last() == 0 && c.createdBefore(ctx, p, data) {
+	if l.Last() == twophase.NoVersion {
+		return c.noOldEntries(ctx, p)
+	}
+	if ours && l.Last() == 0 && c.createdBefore(ctx, p, data) {
 		return nil
 	}
 	return c.logThere(p.uri, name, l.Last())
@@ -376,7 +381,7 @@ func (c *Catalog) hasFence(ctx context.Context, row TableInfo) bool {
 // disclaim removes the owner object of a released table, unless another table of this
 // catalog has its place by now.
 func (c *Catalog) disclaim(ctx context.Context, id twophase.TableID, uri string) {
-	log, err := c.tables.open(uri)
+	log, err := c.tables.open(uri, func() twophase.Mode { return twophase.ModeOpen })
 	if err == nil {
 		_, err = c.table(uri)
 		if err == nil {

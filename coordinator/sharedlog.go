@@ -20,6 +20,8 @@ type LogStore interface {
 	Identity() string
 	// Check looks for what would keep other writers of a table and us apart.
 	Check(ctx context.Context, uri string) error
+	// Vacant sees that there are no entries at a place where there is no table.
+	Vacant(ctx context.Context, uri string) error
 }
 
 // modal is a table's object store as the table's mode wants it at each request. The
@@ -136,6 +138,15 @@ func (c *Catalog) checkMode(ctx context.Context, uri string, m twophase.Mode) er
 		return err
 	}
 	return logStoreError(uri, c.cfg.LogStore.Check(ctx, uri))
+}
+
+// noOldEntries refuses to create a table where entries of a dropped one are left: its
+// first versions would be taken already.
+func (c *Catalog) noOldEntries(ctx context.Context, p placed) error {
+	if p.mode != twophase.ModeDeltaStorage {
+		return nil
+	}
+	return logStoreError(p.uri, c.cfg.LogStore.Vacant(ctx, p.uri))
 }
 
 // logStoreKey of the catalog's store says which log store its servers use. Two that

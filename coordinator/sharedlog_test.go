@@ -257,8 +257,8 @@ func TestDeltaStorageOldEntries(t *testing.T) {
 	old := logstore.Entry{TablePath: "file:/w/t", FileName: fmt.Sprintf("%020d.json", 0), TempPath: ".tmp/x", Complete: true}
 	l.all[old.TablePath+" "+old.FileName] = old
 	_, _, err := w.catalog.Create(w.ctx(), coordinator.CreateRequest{Name: "t", URI: w.uri("t"), Schema: schema, Mode: twophase.ModeDeltaStorage})
-	if e := wantReason(t, "old entries", err, coordinator.LogContradiction); !strings.Contains(e.Message, "remove the entries") {
-		t.Errorf("%+v", e)
+	if f := wantReason(t, "old entries", err, coordinator.InvalidRequest).Field; f.Field != "uri" || !strings.Contains(f.Remedy, "remove the entries of file:/w/t") {
+		t.Errorf("%+v", f)
 	}
 }
 

@@ -102,6 +102,26 @@ func (l *LogStore) Check(ctx context.Context, uri string) error {
 	return nil
 }
 
+// Vacant sees that there are no entries at a place where a table is to be created, and
+// no log is. *PathError if there are.
+func (l *LogStore) Vacant(ctx context.Context, uri string) error {
+	path, err := TablePath(uri, l.cfg.Scheme)
+	if err != nil {
+		return err
+	}
+	e, err := l.cfg.Entries.Newest(ctx, path)
+	switch {
+	case errors.Is(err, ErrNoEntry):
+		return nil
+	case err != nil:
+		return fmt.Errorf("look for entries of %s: %w", path, err)
+	}
+	return &PathError{
+		uri, fmt.Sprintf("has entries of a table that was dropped (newest %s)", e.FileName),
+		"choose another place, or remove the entries of " + path + " once no writer of the old table is left; completed ones expire by themselves",
+	}
+}
+
 const (
 	logFolder  = "_delta_log/"
 	tempFolder = ".tmp/"
