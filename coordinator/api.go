@@ -273,20 +273,6 @@ type TableState struct {
 	DeletedFileRetention time.Duration
 }
 
-// Thaw says what a thaw gives up, or would.
-type Thaw struct {
-	Table   TableInfo
-	GivenUp []GivenUp
-}
-
-// GivenUp is a change that a table will not get.
-type GivenUp struct {
-	Txn       twophase.TxnID
-	Key       string
-	Conflict  twophase.Conflict
-	AppliedOn []string
-}
-
 // SnapshotRef names a snapshot: the latest, or by at most one field.
 type SnapshotRef struct {
 	Version twophase.SnapshotVersion
@@ -363,6 +349,7 @@ type Status struct {
 	OpenTransactions int
 	Rounds           []RoundInfo
 	Frozen           []FrozenDetail
+	Troubles         []Trouble
 	// Replicas are the processes that serve the catalog, this one first.
 	Replicas []ReplicaInfo
 	// Opened are the tables that were fenced or exclusive until somebody else wrote them.

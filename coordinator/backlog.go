@@ -50,6 +50,13 @@ func (b *backlog) enter(id twophase.TxnID, bytes int64) error {
 	return nil
 }
 
+// size is what waits, and what may wait.
+func (b *backlog) size() (bytes, limit int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.bytes, b.limit
+}
+
 // leave takes transactions out that are published, or will not be.
 func (b *backlog) leave(ids ...twophase.TxnID) {
 	b.mu.Lock()

@@ -39,6 +39,10 @@ type Catalog struct {
 	wrote       *wrote
 	sets        tableSets
 	graces      graces
+	troubles    troubles
+	upkeep      *Maintainer // nil without Config.Maintain
+	// replacements are the boot times at which Replaced records were folded, by table.
+	replacements sync.Map
 
 	// life ends when the catalog is closed; everything in the background hangs on it.
 	life  context.Context
@@ -106,6 +110,11 @@ func (c *Catalog) build(ctx context.Context) error {
 	c.memory = newMemory(state)
 	c.backlog = newBacklog(state, c.cfg.Limits.QueueBytes)
 	c.ledger.onFold = c.onFold
+	if c.cfg.Maintain != nil {
+		if c.upkeep, err = c.NewMaintainer(*c.cfg.Maintain); err != nil {
+			return err
+		}
+	}
 	if err := c.catchUp(ctx); err != nil {
 		return err
 	}
@@ -121,7 +130,7 @@ func (c *Catalog) build(ctx context.Context) error {
 	}
 	for _, run := range []func(context.Context){
 		c.seq.run, c.publisher.run, c.manifests.run, c.openTxns.run, c.checkpoints.run, c.sweeper.run, c.expire, c.poll, c.countFences, c.watchOwners, c.forget,
-		c.follow, c.replicas.run, c.openTxns.watch,
+		c.follow, c.replicas.run, c.openTxns.watch, c.endLeases,
 	} {
 		c.spawn(run)
 	}
@@ -262,6 +271,10 @@ func (c *Catalog) onFold(before *foldMarks, e *twophase.Entry) {
 			}
 		case *twophase.Aborted:
 			decided = append(decided, r.Txn)
+		case *twophase.Replaced:
+			if t, ok := c.ledger.state.Table(r.Table); ok && t.Frozen != nil && t.Frozen.Cause == twophase.CauseReplaced && t.Frozen.Since == e.Time {
+				c.replacements.Store(r.Table, c.cfg.Boot())
+			}
 		case *twophase.FloorRaised:
 			floor, _ := c.ledger.state.Floor()
 			c.memory.below(floor)

@@ -42,6 +42,9 @@ type Config struct {
 	Address string
 	// Version of this build, for engineInfo.
 	Version string
+	// Maintain says how tables are maintained on request and in the background; nil if
+	// they are not.
+	Maintain *MaintainConfig
 	// Limits; zero fields have the defaults.
 	Limits Limits
 	// Slots of a new journal's ring; 0 means lock.DefaultSlots.
@@ -84,6 +87,10 @@ type Limits struct {
 	FollowInterval   time.Duration // between looks for what other replicas append, at most; 1 s, five times that where the store tells
 	TakeOverAfter    time.Duration // after which a replica does what follows from another's entry; 500 ms
 	Heartbeat        time.Duration // between announcements of a replica; 5 s
+	LeaseTTL         time.Duration // of a lease if it does not say; 24 h
+	MaxLeaseTTL      time.Duration // 30 days
+	LeaseCount       int           // leases of the catalog; 1,000
+	LeaseInterval    time.Duration // between looks for leases that have ended; 10 s
 }
 
 func (l Limits) withDefaults() Limits {
@@ -112,6 +119,10 @@ func (l Limits) withDefaults() Limits {
 	def(&l.FollowInterval, time.Second)
 	def(&l.TakeOverAfter, 500*time.Millisecond)
 	def(&l.Heartbeat, 5*time.Second)
+	def(&l.LeaseTTL, 24*time.Hour)
+	def(&l.MaxLeaseTTL, 30*24*time.Hour)
+	def(&l.LeaseCount, 1000)
+	def(&l.LeaseInterval, 10*time.Second)
 	return l
 }
 

@@ -66,18 +66,19 @@ func TestDivergedTable(t *testing.T) {
 		st := w.status()
 		return st.ManifestSnapshot == st.Shown && w.payloads() == 2
 	})
-	var preview coordinator.Thaw
+	var preview coordinator.Resolution
 	w.unchangedNow("a preview", func() {
 		var err error
-		if preview, err = w.catalog.Thaw(w.ctx(), "beside", true, ""); err != nil {
+		if preview, err = w.catalog.Resolve(w.ctx(), coordinator.ResolveRequest{Table: "beside", Preview: true}); err != nil {
 			t.Fatal(err)
 		}
 	})
 	if len(preview.GivenUp) != 1 || preview.GivenUp[0].Key != "k" || preview.GivenUp[0].Conflict.Rule != twophase.RulePathMissing ||
-		!cmp.Equal(preview.GivenUp[0].AppliedOn, []string{"beside"}) {
+		!cmp.Equal(preview.GivenUp[0].Elsewhere, []coordinator.ResolvedElsewhere{{Table: "beside", State: "will be published"}}) ||
+		!cmp.Equal(preview.Freed, []string{"beside", "t"}) || len(preview.Steps) != 1 || preview.Steps[0].Kind != "thaw" || preview.Steps[0].Table != "t" {
 		t.Errorf("preview %+v", preview)
 	}
-	if _, err := w.catalog.Thaw(w.ctx(), "t", false, "looked at it"); err != nil {
+	if _, err := w.catalog.Resolve(w.ctx(), coordinator.ResolveRequest{Table: "beside", Reason: "looked at it", Plan: preview.Plan}); err != nil {
 		t.Fatal(err)
 	}
 	again := w.commit("k", change("t", readAt(1), remove("1"), add("3")), blind("beside", "2"))
@@ -90,8 +91,7 @@ func TestDivergedTable(t *testing.T) {
 		}
 	}
 	w.commit("writable again", blind("t", "5"), blind("beside", "5"))
-	_, err := w.catalog.Thaw(w.ctx(), "t", false, "")
-	wantReason(t, "thaw of what is not frozen", err, coordinator.NothingToThaw)
+	wantReason(t, "thaw of what is not frozen", w.resolve("t"), coordinator.NothingToResolve)
 	w.check(closedRun{})
 }
 
@@ -126,7 +126,7 @@ func TestVersionThatClaimsToBeOurs(t *testing.T) {
 		t.Errorf("%d versions", n)
 	}
 	// An operator who says that it was mended, and it was not: the same again.
-	if _, err := w.catalog.Thaw(w.ctx(), "t", false, ""); err != nil {
+	if err := w.resolve("t"); err != nil {
 		t.Fatal(err)
 	}
 	wantReason(t, "after a thaw", second(w.try("4", blind("t", "2"))), coordinator.LogContradiction)

@@ -42,7 +42,12 @@ const (
 	TableProperty        Reason = "TABLE_PROPERTY"
 	ChangesPending       Reason = "CHANGES_PENDING"
 	NotATable            Reason = "NOT_A_TABLE"
-	NothingToThaw        Reason = "NOTHING_TO_THAW"
+	NothingToResolve     Reason = "NOTHING_TO_RESOLVE"
+	TooEarly             Reason = "TOO_EARLY"
+	PlanChanged          Reason = "PLAN_CHANGED"
+	MaintenanceOff       Reason = "MAINTENANCE_OFF"
+	LeaseNotFound        Reason = "LEASE_NOT_FOUND"
+	LeaseExists          Reason = "LEASE_EXISTS"
 	ReadPointTooOld      Reason = "READ_POINT_TOO_OLD"
 	SnapshotOutOfRange   Reason = "SNAPSHOT_OUT_OF_RANGE"
 	QuotaExceeded        Reason = "QUOTA_EXCEEDED"
@@ -73,7 +78,7 @@ type Error struct {
 	Txn      *TxnDetail
 	Table    *TableDetail
 	Owner    *OwnerDetail
-	// RetryAfter is advice for QUOTA_EXCEEDED, and for what is unavailable.
+	// RetryAfter is advice for QUOTA_EXCEEDED and TOO_EARLY, and for what is unavailable.
 	RetryAfter time.Duration
 
 	Cause error
@@ -98,6 +103,7 @@ func (e *Error) Is(target error) bool {
 // ConflictDetail says what a transaction lost to. Version is NoVersion if it has none.
 type ConflictDetail struct {
 	Txn     twophase.TxnID
+	Attempt uint32 // of its key; 0 without one
 	Table   string
 	TableID twophase.TableID
 	Version twophase.Version
@@ -129,6 +135,7 @@ type FrozenDetail struct {
 	Cause   twophase.Cause
 	Txn     twophase.TxnID
 	Detail  string
+	Since   time.Time
 }
 
 // FeatureDetail names a table feature.
@@ -151,5 +158,9 @@ type TableDetail struct {
 	Detail  string
 }
 
-// OwnerDetail names the catalog that owns a table.
-type OwnerDetail struct{ URI, Catalog, Incarnation string }
+// OwnerDetail names the catalog that owns a table. Since is when the owner object was
+// written, as the object store says.
+type OwnerDetail struct {
+	URI, Catalog, Incarnation string
+	Since                     time.Time
+}

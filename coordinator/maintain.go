@@ -169,6 +169,24 @@ func (m *Maintainer) take(ctx context.Context) error {
 
 func (m *Maintainer) give() { <-m.turn }
 
+// Maintain puts one table in order now, as Config.Maintain says.
+func (c *Catalog) Maintain(ctx context.Context, q MaintainRequest) (MaintainReport, error) {
+	if c.upkeep == nil {
+		return MaintainReport{}, &Error{Reason: MaintenanceOff, Message: "this server does no maintenance; ask one that does"}
+	}
+	return c.upkeep.Maintain(ctx, q)
+}
+
+// StartMaintenance keeps the tables in order in the background until the catalog is
+// closed, as Config.Maintain says.
+func (c *Catalog) StartMaintenance() error {
+	if c.upkeep == nil {
+		return errors.New("coordinator: Config.Maintain is not set")
+	}
+	c.upkeep.Start()
+	return nil
+}
+
 // Maintain puts one table in order now: it writes a checkpoint of the recorded
 // version if that has none, removes what of the log has expired where that is
 // allowed (MaintainConfig), and removes staged parts that are of no use any more.

@@ -61,7 +61,7 @@ func TestMaintainHonoursTags(t *testing.T) {
 	w.maintain(m, "a", false)
 	w.grow("a", 2)
 	tagged := w.catalog.Shown()
-	if err := w.catalog.Tag(w.ctx(), "month-end", tagged); err != nil {
+	if err := second(w.catalog.Tag(w.ctx(), "month-end", tagged)); err != nil {
 		t.Fatal(err)
 	}
 	w.grow("a", 2)
@@ -80,7 +80,7 @@ func TestMaintainHonoursTags(t *testing.T) {
 	if s, err := log.State(w.ctx(), snap.Tables[0].Version); err != nil || s.NumFiles() != 5 {
 		t.Errorf("the tagged version: %v", err)
 	}
-	if err := w.catalog.Tag(w.ctx(), "month-end", 0); err != nil {
+	if err := second(w.catalog.Tag(w.ctx(), "month-end", 0)); err != nil {
 		t.Fatal(err)
 	}
 	if r := w.maintain(m, "a", false); r.CleanUp.Cut != 8 || r.CleanUp.HeldBy != "" {

@@ -253,36 +253,6 @@ func (j *upkeepJob) tell(p *tables.CleanUp, heldBy string) {
 	}
 }
 
-// heldVersion is the highest version that may become the oldest one of a table's
-// log: nothing goes that the newest snapshot or a tag names. heldBy says which of
-// them it is, if one lies below the recorded version. A tag whose snapshot cannot be
-// found any more is an error: what it needs is not known.
-func (c *Catalog) heldVersion(ctx context.Context, id twophase.TableID, at fixedRow) (upTo twophase.Version, heldBy string, err error) {
-	upTo = at.info.Version
-	hold := func(v twophase.Version, by string) {
-		if v < upTo {
-			upTo, heldBy = v, by
-		}
-	}
-	hold(at.shown, "the newest snapshot")
-	tags := map[string]twophase.SnapshotVersion{}
-	c.ledger.read(func(s *twophase.State) {
-		for name, v := range s.Tags() {
-			tags[name] = v
-		}
-	})
-	for name, v := range tags {
-		set, err := c.at(ctx, v)
-		if err != nil {
-			return 0, "", fmt.Errorf("snapshot %d of tag %s: %w", v, name, err)
-		}
-		if version, ok := set.tables[id]; ok {
-			hold(version, "tag "+name)
-		}
-	}
-	return upTo, heldBy, nil
-}
-
 // wrong says in the catalog's own terms what went wrong.
 func (j *upkeepJob) wrong(err error) error {
 	var limit *tables.LimitError

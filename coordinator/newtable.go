@@ -190,7 +190,7 @@ func (c *Catalog) untouched(ctx context.Context, p placed, name string) error {
 	case err != nil:
 		return c.logErrorAt(TableInfo{Name: name, URI: p.uri}, err)
 	case owner.Catalog != c.journal.Meta().Catalog:
-		return ownedError(p.uri, owner.Catalog, owner.Incarnation)
+		return ownedError(p.uri, owner)
 	}
 	return nil
 }

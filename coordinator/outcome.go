@@ -33,7 +33,7 @@ func (c *Catalog) outcomeOf(s *twophase.State, id twophase.TxnID, o *twophase.Ou
 	if a := o.Abort; a != nil {
 		out.Key, out.Attempt = a.Key, a.Attempt
 		out.Aborted = &ConflictDetail{
-			Txn: id, TableID: a.Table, Table: nameOf(s, a.Table), Version: a.Version, Rule: a.Rule,
+			Txn: id, Attempt: a.Attempt, TableID: a.Table, Table: nameOf(s, a.Table), Version: a.Version, Rule: a.Rule,
 			Path: a.Path, Winner: a.Winner, Detail: a.Detail,
 		}
 		return out
@@ -45,7 +45,7 @@ func (c *Catalog) outcomeOf(s *twophase.State, id twophase.TxnID, o *twophase.Ou
 		d := Delivery{Table: table, Name: nameOf(s, table), Status: p.Status, Version: p.Version, Place: p.Place}
 		if p.Conflict.Rule != twophase.RuleNone {
 			d.Conflict = &ConflictDetail{
-				Txn: id, Table: d.Name, TableID: table, Version: twophase.NoVersion,
+				Txn: id, Attempt: o.Commit.Attempt, Table: d.Name, TableID: table, Version: twophase.NoVersion,
 				Rule: p.Conflict.Rule, Path: p.Conflict.Path, Detail: p.Conflict.Detail,
 			}
 		}

@@ -43,7 +43,7 @@ func (c *Catalog) checkOwner(ctx context.Context, row TableInfo) {
 		t.disown(nil)
 	default:
 		t.forgetSight()
-		err := ownedError(row.URI, owner.Catalog, owner.Incarnation)
+		err := ownedError(row.URI, owner)
 		if t.disown(err) {
 			c.log.Error("another catalog has taken the table over; it takes no commits here any more", "table", row.URI, "owner", owner.Catalog)
 		}

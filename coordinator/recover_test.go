@@ -89,7 +89,7 @@ func TestTinyRings(t *testing.T) {
 			w.open(t)
 			w.create("a", twophase.ModeExclusive)
 			w.create("b", twophase.ModeOpen)
-			if err := w.catalog.Tag(w.ctx(), "start", 2); err != nil {
+			if err := second(w.catalog.Tag(w.ctx(), "start", 2)); err != nil {
 				t.Fatal(err)
 			}
 			var run closedRun

@@ -166,18 +166,18 @@ func (c *Catalog) registered(ctx context.Context, p placed, row TableInfo, r Reg
 	var owned *tables.OwnedError
 	switch {
 	case errors.As(err, &owned):
-		return TableInfo{}, nil, ownedError(p.uri, owned.Owner.Catalog, owned.Owner.Incarnation)
+		return TableInfo{}, nil, ownedError(p.uri, &owned.Owner)
 	case err != nil:
 		return TableInfo{}, nil, c.logErrorAt(row, err)
 	}
 	return row, nil, nil
 }
 
-func ownedError(uri, catalog, incarnation string) error {
+func ownedError(uri string, o *tables.Owner) error {
 	return &Error{
 		Reason:  TableOwned,
-		Message: fmt.Sprintf("table %s belongs to catalog %s; release it there, or take it over if that catalog is gone", uri, catalog),
-		Owner:   &OwnerDetail{URI: uri, Catalog: catalog, Incarnation: incarnation},
+		Message: fmt.Sprintf("table %s belongs to catalog %s; release it there, or take it over if that catalog is gone", uri, o.Catalog),
+		Owner:   &OwnerDetail{URI: uri, Catalog: o.Catalog, Incarnation: o.Incarnation, Since: o.Since},
 	}
 }
 
@@ -211,7 +211,7 @@ func (c *Catalog) claim(ctx context.Context, p placed, takeOver bool) (twophase.
 	case err == nil:
 		return mine.Table, nil
 	case errors.As(err, &owned):
-		return "", ownedError(p.uri, owned.Owner.Catalog, owned.Owner.Incarnation)
+		return "", ownedError(p.uri, &owned.Owner)
 	}
 	return "", c.logErrorAt(TableInfo{Name: p.uri, URI: p.uri}, err)
 }

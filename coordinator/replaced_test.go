@@ -67,7 +67,12 @@ func TestReplacedTable(t *testing.T) {
 		if c.mode == twophase.ModeOpen {
 			wantReason(t, name+": a look at it", err, coordinator.TableFrozen)
 		}
-		th, err := w.catalog.Thaw(w.ctx(), "t", false, "it is gone")
+		own := wantReason(t, name+": too early", w.resolve("t"), coordinator.TooEarly)
+		if own.RetryAfter < 10*time.Minute {
+			t.Errorf("%s: wait %s", name, own.RetryAfter)
+		}
+		clock.advance(11 * time.Minute)
+		th, err := w.catalog.Resolve(w.ctx(), coordinator.ResolveRequest{Table: "t", Reason: "it is gone"})
 		if err != nil || len(th.GivenUp) != map[bool]int{true: 1}[c.pending] {
 			t.Errorf("%s: thaw %+v, %v", name, th, err)
 		}
@@ -196,7 +201,7 @@ func TestCleanedLog(t *testing.T) {
 
 	w.eventually("the pending change diverges", func() bool { f := w.info("lost").Frozen; return f != nil && f.Cause == twophase.CauseDiverged })
 	w.eventually("it is put on the table where it is possible", func() bool { return strings.Contains(w.read("busy", 4), `"3"`) })
-	if _, err := w.catalog.Thaw(w.ctx(), "lost", false, ""); err != nil {
+	if err := w.resolve("lost"); err != nil {
 		t.Fatal(err)
 	}
 	w.eventually("the round closes", func() bool {

@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sort"
@@ -306,15 +307,26 @@ func (c *Catalog) Diff(ctx context.Context, from, to twophase.SnapshotVersion) (
 	return out, nil
 }
 
-// Tag names a snapshot; version 0 takes the name away.
-func (c *Catalog) Tag(ctx context.Context, name string, v twophase.SnapshotVersion) error {
+// Tag names a snapshot; version 0 takes the name away. The warnings name tables whose
+// own settings would let another engine break it.
+func (c *Catalog) Tag(ctx context.Context, name string, v twophase.SnapshotVersion) ([]string, error) {
 	if name == "" || len(name) > 255 || !utf8.ValidString(name) {
-		return fieldError("tag", name, "is empty, longer than 255 bytes, or no text", "use 1 to 255 bytes of UTF-8")
+		return nil, fieldError("tag", name, "is empty, longer than 255 bytes, or no text", "use 1 to 255 bytes of UTF-8")
 	}
-	if v != 0 {
-		if _, err := c.at(ctx, v); err != nil {
-			return err
-		}
+	if v == 0 {
+		return nil, c.adminRecord(ctx, &twophase.Tagged{Name: name})
 	}
-	return c.adminRecord(ctx, &twophase.Tagged{Name: name, Snapshot: v})
+	set, err := c.at(ctx, v)
+	if err != nil {
+		return nil, err
+	}
+	err = c.cleaningHeld(ctx, func() error { return c.adminRecord(ctx, &twophase.Tagged{Name: name, Snapshot: v}) })
+	if err != nil {
+		return nil, err
+	}
+	warnings := c.holdWarnings(ctx, hold{what: "tag " + name, snapshot: v}, set)
+	if gone, err := c.unreadable(ctx, set); gone != nil || err != nil {
+		warnings = append(warnings, messageOf(errors.Join(gone, err)))
+	}
+	return warnings, nil
 }

@@ -49,23 +49,23 @@ func TestSnapshots(t *testing.T) {
 	_, err = ask(coordinator.SnapshotRef{Tag: "none"})
 	wantReason(t, "tag", err, coordinator.SnapshotNotFound)
 
-	if err := w.catalog.Tag(w.ctx(), "good", first.Committed.Snapshot); err != nil {
+	if err := w.tag(w.catalog.Tag(w.ctx(), "good", first.Committed.Snapshot)); err != nil {
 		t.Fatal(err)
 	}
-	wantReason(t, "tag of nothing", w.catalog.Tag(w.ctx(), "bad", 99), coordinator.SnapshotNotFound)
-	wantReason(t, "tag without a name", w.catalog.Tag(w.ctx(), "", 1), coordinator.InvalidRequest)
-	wantReason(t, "tag that is no text", w.catalog.Tag(w.ctx(), "a\xff", 1), coordinator.InvalidRequest)
+	wantReason(t, "tag of nothing", w.tag(w.catalog.Tag(w.ctx(), "bad", 99)), coordinator.SnapshotNotFound)
+	wantReason(t, "tag without a name", w.tag(w.catalog.Tag(w.ctx(), "", 1)), coordinator.InvalidRequest)
+	wantReason(t, "tag that is no text", w.tag(w.catalog.Tag(w.ctx(), "a\xff", 1)), coordinator.InvalidRequest)
 	w.restart()
 	if s, err = ask(coordinator.SnapshotRef{Tag: "good"}); err != nil || s.Version != first.Committed.Snapshot || !cmp.Equal(s.Tags, []string{"good"}) {
 		t.Errorf("tagged: %+v, %v", s, err)
 	}
-	if err := w.catalog.Tag(w.ctx(), "good", second.Committed.Snapshot); err != nil { // moved
+	if err := w.tag(w.catalog.Tag(w.ctx(), "good", second.Committed.Snapshot)); err != nil { // moved
 		t.Fatal(err)
 	}
 	if s, err = ask(coordinator.SnapshotRef{Tag: "good"}); err != nil || s.Version != second.Committed.Snapshot {
 		t.Errorf("moved: %+v, %v", s, err)
 	}
-	if err := w.catalog.Tag(w.ctx(), "good", 0); err != nil { // taken away
+	if err := w.tag(w.catalog.Tag(w.ctx(), "good", 0)); err != nil { // taken away
 		t.Fatal(err)
 	}
 	_, err = ask(coordinator.SnapshotRef{Tag: "good"})

@@ -111,7 +111,7 @@ func TestStalledTable(t *testing.T) {
 		if own.Frozen.Cause != twophase.CauseStalled {
 			t.Errorf("%+v", own.Frozen)
 		}
-		wantReason(t, "thaw", second(w.catalog.Thaw(w.ctx(), name, false, "")), coordinator.NothingToThaw)
+		wantReason(t, "thaw", w.resolve(name), coordinator.NothingToResolve)
 	}
 	w.commit("apart goes on", blind("apart", "on"))
 	if v := w.snapshot(0)["with"]; v != 1 {
@@ -229,7 +229,7 @@ func TestRefusedCallsStageOnce(t *testing.T) {
 	w.eventually("it is decided", func() bool { return w.info("t").Pending == 1 })
 	for i := range 5 {
 		wantReason(t, "past the quota", second(w.try("refused", blind("t", "2"))), coordinator.QuotaExceeded)
-		if err := w.catalog.Tag(w.ctx(), fmt.Sprint("the journal goes on ", i), 1); err != nil {
+		if err := second(w.catalog.Tag(w.ctx(), fmt.Sprint("the journal goes on ", i), 1)); err != nil {
 			t.Fatal(err)
 		}
 	}

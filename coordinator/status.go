@@ -8,7 +8,7 @@ import (
 
 // Status says how the catalog is, as this replica sees it.
 func (c *Catalog) Status(context.Context) (Status, error) {
-	st := Status{ManifestSnapshot: c.manifests.written(), OpenTransactions: len(c.openTxns.list()), Replicas: c.replicas.list()}
+	st := Status{ManifestSnapshot: c.manifests.written(), OpenTransactions: len(c.openTxns.list()), Replicas: c.replicas.list(), Troubles: c.troubles.list()}
 	c.ledger.read(func(s *twophase.State) {
 		st.CatalogID, st.Incarnation, st.Position = s.Catalog(), s.Incarnation(), s.Next()
 		st.LastEntry, st.Checkpoint, st.Shown = s.Time().Std(), s.Checkpoint().Position, s.Shown()
@@ -34,7 +34,9 @@ func frozenDetail(t *twophase.Table) *FrozenDetail {
 	if t.Frozen == nil {
 		return nil
 	}
-	return &FrozenDetail{Table: t.Name, TableID: t.Table, Cause: t.Frozen.Cause, Txn: t.Frozen.Txn, Detail: t.Frozen.Detail}
+	return &FrozenDetail{
+		Table: t.Name, TableID: t.Table, Cause: t.Frozen.Cause, Txn: t.Frozen.Txn, Detail: t.Frozen.Detail, Since: t.Frozen.Since.Std(),
+	}
 }
 
 func roundInfo(s *twophase.State, r *twophase.Round) RoundInfo {

@@ -218,6 +218,15 @@ func lines(all ...[]byte) []byte {
 	return out
 }
 
+// tag is the error of a call that answers warnings as well.
+func (w *world) tag(_ []string, err error) error { return err }
+
+// resolve is the operator's word on a frozen table.
+func (w *world) resolve(table string) error {
+	_, err := w.catalog.Resolve(w.ctx(), coordinator.ResolveRequest{Table: table})
+	return err
+}
+
 // Read declarations.
 var blindRead = tables.ReadDeclaration{Blind: true}
 

@@ -60,7 +60,10 @@ func (in *CreateInput) define() (*Protocol, *MetaData, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return protocol, m, checkSettings(m.Configuration)
+	if err := checkSettings(m.Configuration); err != nil {
+		return nil, nil, err
+	}
+	return protocol, m, refuseNewlyIgnored(nil, m.Configuration)
 }
 
 // nameRowColumns: a table whose row ids readers may use says in which columns they

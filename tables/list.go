@@ -140,6 +140,21 @@ func (l *Listing) NewestCheckpoint(upTo twophase.Version) (ListedCheckpoint, boo
 	return ListedCheckpoint{}, false
 }
 
+// Reads says whether a version can be read from what is listed: every commit from the
+// newest complete checkpoint at or below it on is there. Only of a whole listing.
+func (l *Listing) Reads(v twophase.Version) bool {
+	next := twophase.Version(0)
+	if cp, ok := l.NewestCheckpoint(v); ok {
+		next = cp.Version + 1
+	}
+	for ; next <= v; next++ {
+		if _, ok := l.Commit(next); !ok {
+			return false
+		}
+	}
+	return true
+}
+
 // Above reports whether there is a commit or a checkpoint, complete or not, at or
 // above a version (R9).
 func (l *Listing) Above(v twophase.Version) bool {

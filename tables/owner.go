@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/txcoord/txcoord/tables/objstore"
 	"github.com/txcoord/txcoord/twophase"
@@ -18,6 +19,8 @@ type Owner struct {
 	Catalog     string           `json:"catalog"`
 	Incarnation string           `json:"incarnation"`
 	Table       twophase.TableID `json:"table"`
+	// Since is when the object was written, as the store says; not part of it.
+	Since time.Time `json:"-"`
 }
 
 const (
@@ -40,7 +43,7 @@ func (e *OwnedError) Error() string {
 // Owner reads the owner object. objstore.ErrNotFound if there is none; *LogError
 // BadTags if it makes no sense.
 func (l *Log) Owner(ctx context.Context) (*Owner, error) {
-	raw, _, err := l.Store.Get(ctx, l.prefix+ownerName, objstore.Range{})
+	raw, info, err := l.Store.Get(ctx, l.prefix+ownerName, objstore.Range{})
 	if err != nil {
 		return nil, fmt.Errorf("read the owner of table %s: %w", l.URI, err)
 	}
@@ -51,6 +54,7 @@ func (l *Log) Owner(ctx context.Context) (*Owner, error) {
 	if o.Format != ownerFormat || o.Catalog == "" {
 		return nil, l.fault(BadTags, ownerName, fmt.Errorf("format %d of catalog %q, this build knows format %d", o.Format, o.Catalog, ownerFormat))
 	}
+	o.Since = info.Modified
 	return &o, nil
 }
 
@@ -59,7 +63,7 @@ func (l *Log) Owner(ctx context.Context) (*Owner, error) {
 // a new one): then it is brought up to date. *OwnedError if it names anybody else,
 // unless takeOver is set. objstore.ErrUnknown: ask again.
 func (l *Log) Claim(ctx context.Context, o Owner, takeOver bool) error {
-	o.Format = ownerFormat
+	o.Format, o.Since = ownerFormat, time.Time{}
 	data, err := json.Marshal(o)
 	if err != nil {
 		return fmt.Errorf("claim table %s: %w", l.URI, err)
@@ -76,6 +80,7 @@ func (l *Log) Claim(ctx context.Context, o Owner, takeOver bool) error {
 	if err != nil {
 		return err
 	}
+	o.Since = present.Since
 	ours := present.Catalog == o.Catalog && present.Table == o.Table
 	switch {
 	case *present == o:

@@ -7,12 +7,12 @@ const defaultLogRetention = 30 * 24 * time.Hour
 
 // LogRetention is how long the table's log is kept by whoever cleans it.
 func (p *Profile) LogRetention() time.Duration {
-	return p.interval(propLogRetention, defaultLogRetention)
+	return p.interval(PropLogRetention, defaultLogRetention)
 }
 
 // DeletedFileRetention is how long VACUUM leaves removed files alone.
 func (p *Profile) DeletedFileRetention() time.Duration {
-	return p.interval(propFileRetention, defaultFileRetention)
+	return p.interval(PropFileRetention, defaultFileRetention)
 }
 
 func (p *Profile) interval(property string, otherwise time.Duration) time.Duration {

@@ -11,9 +11,9 @@ import (
 
 // The table properties that touch the protocol (R10, R20, R21).
 const (
-	propLogRetention  = "delta.logRetentionDuration"
+	PropLogRetention  = "delta.logRetentionDuration"
 	propTxnRetention  = "delta.setTransactionRetentionDuration"
-	propFileRetention = "delta.deletedFileRetentionDuration"
+	PropFileRetention = "delta.deletedFileRetentionDuration"
 	propIsolation     = "delta.isolationLevel"
 )
 
@@ -31,16 +31,16 @@ const (
 func CheckSettings(p *Profile) error { return checkSettings(p.MetaData.Configuration) }
 
 func checkSettings(config map[string]string) error {
-	if v, ok := config[propLogRetention]; ok {
+	if v, ok := config[PropLogRetention]; ok {
 		d, err := ParseInterval(v)
 		if err != nil {
-			return &InputError{Field: propLogRetention, Value: cut(v), Reason: err.Error(), Remedy: "set it to interval 30 days, say"}
+			return &InputError{Field: PropLogRetention, Value: cut(v), Reason: err.Error(), Remedy: "set it to interval 30 days, say"}
 		}
 		if d < minLogRetention {
 			return &InputError{
-				Field: propLogRetention, Value: cut(v),
+				Field: PropLogRetention, Value: cut(v),
 				Reason: "is shorter than a day: log clean-up could overtake a delayed publisher",
-				Remedy: "ALTER TABLE … SET TBLPROPERTIES ('" + propLogRetention + "' = 'interval 30 days')",
+				Remedy: "ALTER TABLE … SET TBLPROPERTIES ('" + PropLogRetention + "' = 'interval 30 days')",
 			}
 		}
 	}
@@ -58,14 +58,18 @@ func checkSettings(config map[string]string) error {
 // and settings. The warnings are for the operator. life is the longest time that a
 // transaction may stay open (R20).
 func CheckRegister(s *State, life time.Duration) (warnings []string, err error) {
-	p := s.Profile()
+	return CheckProfile(s.Profile(), life)
+}
+
+// CheckProfile is CheckRegister by the table's profile alone.
+func CheckProfile(p *Profile, life time.Duration) (warnings []string, err error) {
 	if err := p.CheckWritable(); err != nil {
 		return nil, err
 	}
 	if err := CheckSettings(p); err != nil {
 		return nil, err
 	}
-	warnings = settingWarnings(p.MetaData.Configuration, life)
+	warnings = Warnings(p, life)
 	if p.Fenced() {
 		warnings = append(warnings, "the table's protocol has the feature "+FenceFeature+
 			", from another catalog or an earlier time in this one, so nobody else writes it; fence it here, or unfence it to let others write")
@@ -73,24 +77,23 @@ func CheckRegister(s *State, life time.Duration) (warnings []string, err error) 
 	return warnings, nil
 }
 
+// Warnings are those that CheckProfile gives by the table's properties, also where it
+// refuses the table.
+func Warnings(p *Profile, life time.Duration) []string {
+	return settingWarnings(p.MetaData.Configuration, life)
+}
+
 func settingWarnings(config map[string]string, life time.Duration) []string {
 	var out []string
 	keep := defaultFileRetention
-	if v, ok := config[propFileRetention]; ok {
-		d, err := ParseInterval(v)
-		if err != nil {
-			out = append(out, fmt.Sprintf("%s is %q, which cannot be read: %v", propFileRetention, v, err))
-		} else {
-			keep = d
-		}
+	if d, err := ParseInterval(config[PropFileRetention]); err == nil {
+		keep = d
 	}
 	if keep < life {
-		out = append(out, fmt.Sprintf("%s is %s, shorter than the longest transaction (%s): VACUUM may delete files that are staged", propFileRetention, keep, life))
+		out = append(out, fmt.Sprintf("%s is %s, shorter than the longest transaction (%s): VACUUM may delete files that are staged", PropFileRetention, keep, life))
 	}
-	if v, ok := config[propIsolation]; ok {
-		if _, err := parseIsolation(v); err != nil {
-			out = append(out, fmt.Sprintf("%s is %q, which is not known here; Serializable is used", propIsolation, v))
-		}
+	for _, i := range ignoredIn(config) {
+		out = append(out, i.String())
 	}
 	return out
 }

@@ -115,7 +115,10 @@ func (p *Profile) checkMetaData(next *MetaData) error {
 			return refuse("partitionColumns", name, "is not a column of the schema", "")
 		}
 	}
-	return checkSettings(next.Configuration)
+	if err := checkSettings(next.Configuration); err != nil {
+		return err
+	}
+	return refuseNewlyIgnored(p.MetaData.Configuration, next.Configuration)
 }
 
 // checkNeeds: what properties and schema ask for must be in force.

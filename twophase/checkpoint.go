@@ -76,6 +76,9 @@ func (s *State) headToPB() *recordpb.CheckpointHead {
 	for _, name := range sortedKeys(s.tags) {
 		h.Tags = append(h.Tags, &recordpb.Tagged{Name: name, Snapshot: uint64(s.tags[name])})
 	}
+	for _, l := range s.Leases() {
+		h.Leases = append(h.Leases, &recordpb.Lease{Id: l.ID, Snapshot: uint64(l.Snapshot), Note: l.Note, SinceMs: int64(l.Since), UntilMs: int64(l.Until)})
+	}
 	return h
 }
 
@@ -91,9 +94,12 @@ func tableToPB(t *Table) *recordpb.Table {
 			Facts: p.Facts, FactsRef: refToPB(p.FactsRef),
 		})
 	}
+	m.Guests = mapTo(t.Guests, func(g Guest) *recordpb.Guest {
+		return &recordpb.Guest{Engine: g.Engine, Version: int64(g.Version), TimeMs: int64(g.Time), Count: g.Count}
+	})
 	if f := t.Frozen; f != nil {
 		m.Frozen = &recordpb.Frozen{Round: roundIDToPB(f.Round), Table: string(f.Origin), Cause: uint32(f.Cause), Txn: txnToPB(f.Txn), Detail: f.Detail}
-		m.Resolved = f.Resolved
+		m.Resolved, m.FrozenSinceMs = f.Resolved, int64(f.Since)
 	}
 	m.Fence, m.Opened = fenceToPB(t.Fence), openedToPB(t.Opened)
 	return m
@@ -122,7 +128,7 @@ func snapshotToPB(s *Snapshot) *recordpb.Snapshot {
 		Tables: mapTo(s.Tables, func(t SnapshotTable) *recordpb.SnapshotTable {
 			return &recordpb.SnapshotTable{Table: string(t.Table), Version: int64(t.Version)}
 		}),
-		Removed: mapTo(s.Removed, func(id TableID) string { return string(id) }),
+		Removed: mapTo(s.Removed, func(id TableID) string { return string(id) }), AsOfMs: int64(s.AsOf),
 	}
 }
 
@@ -144,6 +150,11 @@ func DecodeCheckpoint(index []byte, load func(ObjectRef) ([]byte, error)) (*Stat
 	s.checkpointAt = Position(h.GetCheckpointAt())
 	for _, t := range h.GetTags() {
 		s.tags[t.GetName()] = SnapshotVersion(t.GetSnapshot())
+	}
+	for _, l := range h.GetLeases() {
+		s.leases[l.GetId()] = &Lease{
+			ID: l.GetId(), Snapshot: SnapshotVersion(l.GetSnapshot()), Note: l.GetNote(), Since: Time(l.GetSinceMs()), Until: Time(l.GetUntilMs()),
+		}
 	}
 	var tables []*recordpb.Table
 	for _, ref := range m.GetSegments() {
@@ -202,7 +213,7 @@ func (s *State) loadOutcomes(seg *recordpb.Segment) {
 			Tables: mapTo(m.GetTables(), func(t *recordpb.SnapshotTable) SnapshotTable {
 				return SnapshotTable{TableID(t.GetTable()), Version(t.GetVersion())}
 			}),
-			Removed: mapTo(m.GetRemoved(), func(id string) TableID { return TableID(id) }),
+			Removed: mapTo(m.GetRemoved(), func(id string) TableID { return TableID(id) }), AsOf: Time(m.GetAsOfMs()),
 		})
 	}
 	slices.SortFunc(s.snapshots, func(a, b *Snapshot) int { return cmp.Compare(a.Version, b.Version) })
@@ -232,10 +243,13 @@ func (s *State) loadTables(in []*recordpb.Table) error {
 		if t.Diverged, err = s.loadChanges(t, m.GetDiverged(), byChange); err != nil {
 			return err
 		}
+		t.Guests = mapTo(m.GetGuests(), func(g *recordpb.Guest) Guest {
+			return Guest{Engine: g.GetEngine(), Version: Version(g.GetVersion()), Time: Time(g.GetTimeMs()), Count: g.GetCount()}
+		})
 		if f := m.GetFrozen(); f != nil {
 			t.Frozen = &Freeze{
 				Cause: Cause(f.GetCause()), Origin: TableID(f.GetTable()), Round: roundIDFromPB(f.GetRound()),
-				Txn: txnFromPB(f.GetTxn()), Detail: f.GetDetail(), Resolved: m.GetResolved(),
+				Txn: txnFromPB(f.GetTxn()), Detail: f.GetDetail(), Resolved: m.GetResolved(), Since: Time(m.GetFrozenSinceMs()),
 			}
 		}
 		t.Fence, t.Opened = fenceFromPB(m.GetFence()), openedFromPB(m.GetOpened())

@@ -3,6 +3,7 @@ package twophase
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
@@ -153,6 +154,12 @@ func recordToPB(r Record) *recordpb.Record {
 		return &recordpb.Record{Record: &recordpb.Record_Fence{Fence: &recordpb.FenceCounted{
 			Table: string(r.Table), Version: int64(r.Version), Operator: r.Operator,
 		}}}
+	case *Leased:
+		return &recordpb.Record{Record: &recordpb.Record_Lease{Lease: &recordpb.Leased{
+			Id: r.ID, Snapshot: uint64(r.Snapshot), TtlMs: r.TTL.Milliseconds(), Note: r.Note, Renew: r.Renew,
+		}}}
+	case *LeaseEnded:
+		return &recordpb.Record{Record: &recordpb.Record_LeaseEnd{LeaseEnd: &recordpb.LeaseEnded{Id: r.ID, UntilMs: int64(r.Until)}}}
 	case *BuildEnabled:
 		return &recordpb.Record{Record: &recordpb.Record_Build{Build: &recordpb.BuildEnabled{Codec: r.Codec}}}
 	}
@@ -208,6 +215,14 @@ func recordFromPB(m *recordpb.Record) (Record, error) {
 		return &Tagged{Name: r.Tag.GetName(), Snapshot: SnapshotVersion(r.Tag.GetSnapshot())}, nil
 	case *recordpb.Record_Fence:
 		return &FenceCounted{Table: TableID(r.Fence.GetTable()), Version: Version(r.Fence.GetVersion()), Operator: r.Fence.GetOperator()}, nil
+	case *recordpb.Record_Lease:
+		l := r.Lease
+		return &Leased{
+			ID: l.GetId(), Snapshot: SnapshotVersion(l.GetSnapshot()), TTL: time.Duration(l.GetTtlMs()) * time.Millisecond,
+			Note: l.GetNote(), Renew: l.GetRenew(),
+		}, nil
+	case *recordpb.Record_LeaseEnd:
+		return &LeaseEnded{ID: r.LeaseEnd.GetId(), Until: Time(r.LeaseEnd.GetUntilMs())}, nil
 	case *recordpb.Record_Build:
 		return &BuildEnabled{Codec: r.Build.GetCodec()}, nil
 	}

@@ -197,14 +197,14 @@ func verdictFromPB(m *recordpb.Verdict) Verdict {
 func foreignToPB(f *Foreign) *recordpb.Foreign {
 	return &recordpb.Foreign{
 		Table: string(f.Table), Version: int64(f.Version), Identity: hashToPB(f.Identity), Facts: f.Facts, FactsRef: refToPB(f.FactsRef),
-		MetadataId: f.MetaDataID, Apps: mapTo(f.Apps, appToPB), Engine: f.Engine, Found: mapTo(f.Found, foundToPB), Verdicts: mapTo(f.Verdicts, verdictToPB),
+		MetadataId: f.MetaDataID, Apps: mapTo(f.Apps, appToPB), Engine: f.Engine, InCommitMs: int64(f.InCommit), Found: mapTo(f.Found, foundToPB), Verdicts: mapTo(f.Verdicts, verdictToPB),
 	}
 }
 
 func foreignFromPB(m *recordpb.Foreign) *Foreign {
 	return &Foreign{
 		Table: TableID(m.GetTable()), Version: Version(m.GetVersion()), Identity: hashFromPB(m.GetIdentity()), Facts: m.GetFacts(),
-		FactsRef: refFromPB(m.GetFactsRef()), MetaDataID: m.GetMetadataId(), Apps: mapTo(m.GetApps(), appFromPB), Engine: m.GetEngine(),
+		FactsRef: refFromPB(m.GetFactsRef()), MetaDataID: m.GetMetadataId(), Apps: mapTo(m.GetApps(), appFromPB), Engine: m.GetEngine(), InCommit: Time(m.GetInCommitMs()),
 		Found: mapTo(m.GetFound(), foundFromPB), Verdicts: mapTo(m.GetVerdicts(), verdictFromPB),
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/encoding/protowire"
@@ -113,7 +114,7 @@ func genRound(t *rapid.T) twophase.RoundID {
 // genRecord makes a record of each kind.
 func genRecord(t *rapid.T) twophase.Record {
 	table := twophase.TableID(genText(t, "table"))
-	switch rapid.IntRange(0, 17).Draw(t, "kind") {
+	switch rapid.IntRange(0, 19).Draw(t, "kind") {
 	case 0:
 		return &twophase.Committed{
 			Txn: genTxn(t), Key: genText(t, "key"), Attempt: rapid.Uint32().Draw(t, "attempt"),
@@ -136,7 +137,7 @@ func genRecord(t *rapid.T) twophase.Record {
 	case 3:
 		return &twophase.Foreign{
 			Table: table, Version: genVersion(t), Identity: genHash(t), Facts: genFacts(t), FactsRef: genRef(t), MetaDataID: genText(t, "meta"),
-			Apps: genApps(t), Engine: genText(t, "engine"), Found: genList(t, "found", genFound), Verdicts: genList(t, "verdicts", genVerdict),
+			Apps: genApps(t), Engine: genText(t, "engine"), InCommit: twophase.Time(rapid.Int64().Draw(t, "in commit")), Found: genList(t, "found", genFound), Verdicts: genList(t, "verdicts", genVerdict),
 		}
 	case 4:
 		return &twophase.Barrier{
@@ -171,6 +172,13 @@ func genRecord(t *rapid.T) twophase.Record {
 		return &twophase.Checkpointed{Position: twophase.Position(rapid.Uint64().Draw(t, "position")), Object: genRef(t)}
 	case 16:
 		return &twophase.Tagged{Name: genText(t, "tag"), Snapshot: twophase.SnapshotVersion(rapid.Uint64().Draw(t, "snapshot"))}
+	case 17:
+		return &twophase.Leased{
+			ID: genText(t, "lease"), Snapshot: twophase.SnapshotVersion(rapid.Uint64().Draw(t, "snapshot")),
+			TTL: time.Duration(rapid.IntRange(0, 1<<40).Draw(t, "ttl")) * time.Millisecond, Note: genText(t, "note"), Renew: rapid.Bool().Draw(t, "renew"),
+		}
+	case 18:
+		return &twophase.LeaseEnded{ID: genText(t, "lease"), Until: twophase.Time(rapid.Int64().Draw(t, "until"))}
 	}
 	return &twophase.BuildEnabled{Codec: rapid.Uint32().Draw(t, "codec")}
 }

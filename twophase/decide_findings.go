@@ -32,6 +32,10 @@ func (d *decision) finding(r *Request) Answer {
 		return d.freeze(rec)
 	case *Checkpointed:
 		return d.checkpointed(rec)
+	case *Leased:
+		return d.lease(rec)
+	case *LeaseEnded:
+		return d.leaseEnd(rec)
 	}
 	return d.add(r.Record)
 }

@@ -29,6 +29,7 @@ func (f *fold) published(p *Published) {
 		}
 	}
 	f.close(r, f.snapshot("publication", r.Txns, tables, removed))
+	f.snapshots[len(f.snapshots)-1].AsOf = r.Time
 }
 
 // held reports whether a round may not close: an operator has to say what becomes
@@ -191,8 +192,11 @@ func (f *fold) foreign(r *Foreign) {
 		t.MetaDataID = r.MetaDataID // CREATE OR REPLACE inside one log (R13)
 	}
 	f.remember(t, &Past{Version: r.Version, Facts: r.Facts, FactsRef: r.FactsRef})
+	t.visited(r, f.entry.Time)
 	f.openUp(t, r.Engine)
-	f.moved(t, "foreign")
+	if f.moved(t, "foreign") && r.InCommit != 0 {
+		f.snapshots[len(f.snapshots)-1].AsOf = r.InCommit
+	}
 }
 
 // barrier makes an empty version of ours history (R4). It repeats the marker
@@ -314,8 +318,25 @@ func (f *fold) ranged(r *Range) {
 }
 
 // moved makes the snapshot that a record on a table outside an open round makes (R18).
-func (f *fold) moved(t *Table, kind string) {
-	if f.busy[t.Table] == nil && !f.weak.has(weakForeignUnshown) {
-		f.snapshot(kind, nil, []SnapshotTable{{t.Table, t.Recorded}}, nil)
+func (f *fold) moved(t *Table, kind string) bool {
+	if f.busy[t.Table] != nil || f.weak.has(weakForeignUnshown) {
+		return false
+	}
+	f.snapshot(kind, nil, []SnapshotTable{{t.Table, t.Recorded}}, nil)
+	return true
+}
+
+// visited notes who wrote a foreign version.
+func (t *Table) visited(r *Foreign, at Time) {
+	g := Guest{Engine: r.Engine}
+	if i := slices.IndexFunc(t.Guests, func(g Guest) bool { return g.Engine == r.Engine }); i >= 0 {
+		g = t.Guests[i]
+		t.Guests = slices.Delete(t.Guests, i, i+1)
+	}
+	g.Version, g.Time = r.Version, at
+	g.Count++
+	t.Guests = append(t.Guests, g)
+	if extra := len(t.Guests) - guestsKept; extra > 0 {
+		t.Guests = slices.Delete(t.Guests, 0, extra)
 	}
 }

@@ -98,6 +98,10 @@ func (f *fold) apply(r Record) {
 		}
 	case *Tagged:
 		f.tagged(r)
+	case *Leased:
+		f.leased(r)
+	case *LeaseEnded:
+		f.leaseEnded(r)
 	case *BuildEnabled:
 		f.codec = max(f.codec, r.Codec)
 	}
@@ -240,7 +244,7 @@ func (f *fold) snapshot(kind string, txns []TxnID, tables []SnapshotTable, remov
 	}
 	f.snapshots = append(f.snapshots, &Snapshot{
 		Version: f.shown, Time: f.entry.Time, Position: f.entry.Position,
-		Kind: kind, Txns: txns, Tables: tables, Removed: removed,
+		Kind: kind, Txns: txns, Tables: tables, Removed: removed, AsOf: f.entry.Time,
 	})
 	return f.shown
 }

@@ -38,6 +38,7 @@ func (f *fold) freeze(tables []TableID, ice Freeze) {
 			continue
 		}
 		own := ice
+		own.Since = f.entry.Time
 		t.Frozen = &own
 	}
 }
@@ -68,14 +69,14 @@ func (f *fold) freezeFor(t *Table, c *Change, why Conflict) {
 	ice := Freeze{Cause: CauseDiverged, Origin: t.Table, Txn: c.Txn, Detail: strings.TrimSpace(why.Rule.String() + " " + why.Path)}
 	if r := f.busy[t.Table]; r != nil && c.Round == r {
 		ice.Round = r.ID
-		f.freeze(r.tables, ice)
-		return
 	}
-	var tables []TableID
-	for i := range f.outcomes[c.Txn].Commit.Parts {
-		tables = append(tables, f.outcomes[c.Txn].Commit.Parts[i].Table)
+	scope := f.scope(t, c)
+	f.freeze(scope, ice)
+	for _, id := range scope {
+		if r := f.busy[id]; r != nil {
+			f.chill(r) // it is held from here on
+		}
 	}
-	f.freeze(tables, ice)
 }
 
 // replaced freezes a table whose place holds another one, unless it has moved meanwhile (R22 c).

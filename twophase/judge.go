@@ -26,6 +26,7 @@ type Seen struct {
 	MetaDataID string
 	Apps       []AppVersion
 	Engine     string
+	InCommit   Time
 }
 
 // Finding is what a version in a log turned out to be.

@@ -1,5 +1,7 @@
 package twophase
 
+import "time"
+
 // Record is one fact in the journal. DESIGN.md in this folder lists every kind
 // with its fields and the rule it serves.
 type Record interface {
@@ -153,6 +155,8 @@ type Foreign struct {
 	Apps []AppVersion
 	// Engine is the commitInfo's engineInfo, cut to 200 bytes.
 	Engine string
+	// InCommit is its in-commit timestamp; 0 where the table has none. Display only.
+	InCommit Time
 	// Found are the versions of the open round below this one that are not recorded.
 	Found []FoundVersion
 	// Verdicts, one for each other pending change, by change number.
@@ -284,6 +288,27 @@ type Tagged struct {
 	Snapshot SnapshotVersion
 }
 
+// Leased keeps the versions of a snapshot readable until it ends: log clean-up of
+// ours leaves them alone. A lease that is there under this id, for this snapshot, is
+// made to last TTL from this entry on; one for another snapshot is left as it is.
+type Leased struct {
+	ID       string
+	Snapshot SnapshotVersion
+	TTL      time.Duration
+	Note     string
+	// Renew: only a lease that is there is changed. What it kept may be gone
+	// otherwise.
+	Renew bool
+}
+
+// LeaseEnded takes a lease away. With Until it does so because that time has
+// passed, and is ignored if the lease was renewed meanwhile (R16: a clock only
+// permits the record).
+type LeaseEnded struct {
+	ID    string
+	Until Time
+}
+
 // BuildEnabled switches record kinds on, after every live replica announced
 // that it knows them (R17).
 type BuildEnabled struct{ Codec uint32 }
@@ -307,6 +332,8 @@ func (*Checkpointed) kind() string   { return "checkpoint" }
 func (*Tagged) kind() string         { return "tag" }
 func (*BuildEnabled) kind() string   { return "build" }
 func (*FenceCounted) kind() string   { return "fence" }
+func (*Leased) kind() string         { return "lease" }
+func (*LeaseEnded) kind() string     { return "lease_end" }
 
 // Header stands in front of every entry (R1, R7).
 type Header struct {

@@ -35,6 +35,7 @@ const (
 	possible         invariant = "a change is given up if and only if it is impossible"
 	noConflict       invariant = "no commit overlooks a conflict"
 	frozenRefuses    invariant = "a frozen table takes no commit"
+	thawsAsSaid      invariant = "a thaw does what its preview said"
 	snapshotComplete invariant = "a snapshot shows a transaction in all its tables"
 	snapshotForward  invariant = "snapshots never go back"
 	snapshotCurrent  invariant = "a snapshot shows every recorded version of an idle table"
@@ -108,9 +109,11 @@ func (c *checker) appended(pos Position, b []byte) {
 		panic(err)
 	}
 	was := c.mark(e)
+	thawed := c.foretell(e)
 	if err := c.ref.Apply(e, h); err != nil {
 		c.w.fail(oneHistory, "%v", err)
 	}
+	thawed()
 	c.before[c.ref.Next()] = h
 	if c.ref.Next()%sampled == 0 {
 		c.sums[c.ref.Next()] = c.sum(c.ref)

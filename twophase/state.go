@@ -11,6 +11,8 @@ const (
 	// roundParts is how many parts a waiting component gathers before it is sealed,
 	// so that the publication of its round fits an entry.
 	roundParts = 8192
+	// guestsKept is how many engines a table remembers.
+	guestsKept = 8
 )
 
 // Status says what became of a decided change on its table.
@@ -105,6 +107,8 @@ type Freeze struct {
 	Round  RoundID
 	Txn    TxnID
 	Detail string
+	// Since is the time of the entry that froze the table.
+	Since Time
 	// Resolved: an operator gave up what was pending on a replaced table. It is
 	// never written again, and holds up no round any more.
 	Resolved bool
@@ -145,6 +149,29 @@ type Table struct {
 	Fence *Fence
 	// Opened says why the mode became open by itself; nil if it did not.
 	Opened *Opened
+	// Guests are the engines whose commits were recorded, the latest last.
+	Guests []Guest
+}
+
+// Guest is another engine that wrote a table. For people only.
+type Guest struct {
+	// Engine as its commits name it.
+	Engine string
+	// Version and Time are those of its newest commit here, and of the entry that
+	// recorded that.
+	Version Version
+	Time    Time
+	// Count of its commits.
+	Count int64
+}
+
+// Lease keeps the versions of a snapshot readable.
+type Lease struct {
+	ID       string
+	Snapshot SnapshotVersion
+	Note     string
+	// Since is the time of the entry that made it; Until permits its end (R16).
+	Since, Until Time
 }
 
 // Round is a set of decided transactions that is published together (R2).
@@ -187,6 +214,9 @@ type Snapshot struct {
 	// Tables that changed, by id; Removed are those that left the catalog.
 	Tables  []SnapshotTable
 	Removed []TableID
+	// AsOf is the time that its versions are of: of the round's opening, or the
+	// in-commit timestamp of a foreign commit. Not above Time but by another's clock.
+	AsOf Time
 }
 
 // State is the fold of a catalog's journal. It is not safe for concurrent use.
@@ -225,6 +255,7 @@ type State struct {
 	shown     SnapshotVersion
 	snapshots []*Snapshot
 	tags      map[string]SnapshotVersion
+	leases    map[string]*Lease
 
 	historyBytes int
 	roundParts   int
@@ -237,7 +268,7 @@ func NewState(catalog, incarnation string) *State {
 		catalog: catalog, incarnation: incarnation,
 		caps: DefaultCaps, codec: CodecVersion,
 		tables: map[TableID]*Table{}, byName: map[string]TableID{}, byURI: map[string]TableID{},
-		outcomes: map[TxnID]*Outcome{}, tags: map[string]SnapshotVersion{},
+		outcomes: map[TxnID]*Outcome{}, tags: map[string]SnapshotVersion{}, leases: map[string]*Lease{},
 		ranges: map[uint64][]TxnID{}, encoded: map[segment]CheckpointObject{},
 		busy: map[TableID]*Round{}, joining: map[TableID]*component{},
 		historyBytes: historyBytes, roundParts: roundParts,
@@ -348,6 +379,21 @@ func (s *State) Shown() SnapshotVersion { return s.shown }
 // Snapshots are those that the fold still holds, oldest first; older ones are
 // in the manifests.
 func (s *State) Snapshots() []*Snapshot { return s.snapshots }
+
+// Leases are those that have not ended, by id. They are not to be changed.
+func (s *State) Leases() []*Lease {
+	out := make([]*Lease, 0, len(s.leases))
+	for _, id := range sortedKeys(s.leases) {
+		out = append(out, s.leases[id])
+	}
+	return out
+}
+
+// Lease returns one that has not ended.
+func (s *State) Lease(id string) (*Lease, bool) {
+	l, ok := s.leases[id]
+	return l, ok
+}
 
 // Tags maps names to snapshots.
 func (s *State) Tags() map[string]SnapshotVersion { return s.tags }

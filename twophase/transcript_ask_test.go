@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // ask puts a request into a replica's queue.
@@ -13,6 +14,7 @@ import (
 //	         [create:t-1=name@place,+f1] [release:T1]
 //	abort 1 [client|expired|resolve] [begun:3]
 //	freeze 1.0 T0 / thaw T0 / release T0 / register T0b T0 / floor 7 / tag x 2
+//	lease a 1 1h / renew a 1 1h / lease-end a [7200000]
 //	caps txns:2 bytes:100 coalesce:no / checkpoint
 func (s *script) ask(args []string) string {
 	r := s.rep(args[0])
@@ -208,6 +210,15 @@ func (s *script) admin(r *actorless, kind string, args []string) Record {
 		return &Tagged{Name: newKind, Snapshot: 1}
 	case "tag":
 		return &Tagged{Name: args[0], Snapshot: SnapshotVersion(number(args[1]))}
+	case "lease", "renew":
+		ttl, _ := time.ParseDuration(args[2])
+		return &Leased{ID: args[0], Snapshot: SnapshotVersion(number(args[1])), TTL: ttl, Renew: kind == "renew"}
+	case "lease-end":
+		end := &LeaseEnded{ID: args[0]}
+		if len(args) > 1 {
+			end.Until = Time(number(args[1]))
+		}
+		return end
 	case "caps":
 		caps := DefaultCaps
 		for _, a := range args {

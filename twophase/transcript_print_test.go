@@ -201,6 +201,9 @@ func (s *script) state(args []string) string {
 		}
 		b.WriteByte('\n')
 	}
+	for _, l := range r.state.Leases() {
+		fmt.Fprintf(&b, "lease %s of snapshot %d, %d to %d\n", l.ID, l.Snapshot, l.Since, l.Until)
+	}
 	for _, round := range r.state.rounds {
 		fmt.Fprintf(&b, "round %s on %v: %v\n", round.ID, round.tables, s.all(round.Txns))
 	}

@@ -210,7 +210,7 @@ func (w *Walk) read(v *Seen, now time.Duration) {
 	case FoundForeign:
 		w.effect = AppendRecord{Record: &Foreign{
 			Table: w.in.Table, Version: v.Version, Identity: v.Identity,
-			Facts: v.Facts, FactsRef: v.FactsRef, MetaDataID: v.MetaDataID, Apps: v.Apps, Engine: v.Engine, Found: w.found,
+			Facts: v.Facts, FactsRef: v.FactsRef, MetaDataID: v.MetaDataID, Apps: v.Apps, Engine: v.Engine, InCommit: v.InCommit, Found: w.found,
 		}}
 	default:
 		w.effect = WalkUnfit{Reason: why}

@@ -39,6 +39,7 @@ type Client struct {
 	Tables       txcoordv1.TableServiceClient
 	Snapshots    txcoordv1.SnapshotServiceClient
 	Status       txcoordv1.StatusServiceClient
+	Operations   txcoordv1.OperationServiceClient
 
 	conn  *conn
 	owned *grpc.ClientConn
@@ -95,6 +96,7 @@ func New(cc grpc.ClientConnInterface, o Options) *Client {
 		Tables:       txcoordv1.NewTableServiceClient(c),
 		Snapshots:    txcoordv1.NewSnapshotServiceClient(c),
 		Status:       txcoordv1.NewStatusServiceClient(c),
+		Operations:   txcoordv1.NewOperationServiceClient(c),
 		conn:         c,
 	}
 }

@@ -22,7 +22,7 @@ type conn struct {
 }
 
 // Invoke makes a call until its answer says something. All calls of the contract
-// may be repeated with the same arguments. For ReleaseTable and ThawTable a
+// may be repeated with the same arguments. For ReleaseTable, ResolveTable and DeleteLease a
 // repeated call whose first answer was lost finds nothing left to do, and says so.
 func (c *conn) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) error {
 	return c.retry(ctx, func() error {

@@ -81,7 +81,7 @@ func TestTables(t *testing.T) {
 	if got := s.ok("tables", "mode", "orders", "open"); !strings.Contains(got, "open") {
 		t.Errorf("mode: %s", got)
 	}
-	s.fails(6, []string{"tables", "thaw", "orders"}, "NOTHING_TO_THAW")
+	s.fails(6, []string{"tables", "resolve", "orders"}, "NOTHING_TO_RESOLVE")
 	s.fails(3, []string{"tables", "describe", "nope"}, "TABLE_NOT_FOUND")
 	s.fails(5, []string{"tables", "create", "orders", filepath.Join(s.warehouse, "o2"), "--schema", schema}, "TABLE_EXISTS")
 	s.fails(6, []string{"tables", "register", "empty", filepath.Join(s.warehouse, "empty")}, "NOT_A_TABLE", "txcoord tables create empty")

@@ -32,6 +32,9 @@ type Config struct {
 	Limit map[string]string `help:"Set a limit, by the name that errors give it; --list-limits lists them." placeholder:"NAME=VALUE" mapsep:"none"`
 	// Maintain keeps the tables' logs short: see coordinator.MaintainConfig.
 	Maintain bool `help:"Write Delta checkpoints of the tables in the background, at the interval that each table asks for, and remove the expired part of the logs of those that nobody else writes."`
+	// CleanOpen and KeepLogs are those of coordinator.MaintainConfig.
+	CleanOpen bool `help:"Maintenance removes the expired part of the logs of open tables, too. Otherwise that is left to the other engines." xor:"logs"`
+	KeepLogs  bool `help:"Maintenance removes nothing from any log." xor:"logs"`
 	// StopTimeout is for calls in flight when the server is asked to end.
 	StopTimeout time.Duration `help:"How long calls in flight may take when the server is told to end." default:"30s"`
 	// ReadyFile gets the address once the server answers.
@@ -40,6 +43,7 @@ type Config struct {
 	LogFormat string `help:"text or json." enum:"text,json" default:"text"`
 
 	coordinator coordinator.Limits
+	maintain    coordinator.MaintainConfig
 	rpc         rpc.Limits
 	env         lookup // for secrets; nil has none
 }

@@ -43,18 +43,53 @@ open round  5.0, 2 transactions, since 2026-11-29T12:00:00Z
 CHANGE  TRANSACTION  GIVEN UP
 3       ab           path_exists
 `},
-		"thaw": {func(g *grid) {
-			thawGrid(g, &txcoordv1.ThawTableResponse{Table: &txcoordv1.Table{Name: "orders", Mode: 1}, GivenUp: []*txcoordv1.GivenUpChange{
-				{TransactionId: "ab", Key: "k", Rule: txcoordv1.Rule_RULE_DELETE_DELETE, Path: "p", AppliedOn: []string{"items", "stock"}},
-			}}, true)
-		}, `name     orders
-mode     open
-version  0
-pending  0
+		"resolve": {func(g *grid) {
+			resolveGrid(g, &txcoordv1.ResolveTableResponse{
+				Steps: []*txcoordv1.ResolveStep{{Kind: "thaw", Table: "orders", Text: "table orders may be written again"}},
+				GivenUp: []*txcoordv1.ResolvedChange{{
+					Table: "orders", ChangeNumber: 4, TransactionId: "ab", Key: "k", Rule: txcoordv1.Rule_RULE_DELETE_DELETE, Path: "p",
+					Elsewhere: []*txcoordv1.ResolvedElsewhere{{Table: "items", State: "published as version 3"}, {Table: "stock", State: "will be published"}},
+				}},
+				Freed: []string{"orders", "stock"}, StillFrozenBy: []string{"other"},
+			}, true)
+		}, `Would be appended to the journal:
+  thaw of orders: table orders may be written again
 
-These changes would be given up on the table:
-TRANSACTION  KEY  RULE           PATH  APPLIED ON
-ab           k    delete_delete  p     items, stock
+CHANGE  TRANSACTION  KEY  GIVEN UP ON  BECAUSE          ITS OTHER TABLES
+4       ab           k    orders       delete_delete p  items: published as version 3; stock: will be published
+
+may be written again  orders, stock
+resolve next          other
+`},
+		"why": {func(g *grid) {
+			whyGrid(g, &txcoordv1.ExplainTableResponse{Table: frozen, Findings: []*txcoordv1.Finding{
+				{Code: txcoordv1.FindingCode_FINDING_CODE_FROZEN, Blocks: true, Text: "frozen since then", Remedy: "resolve it", TransactionId: "ab", Tables: []string{"items"}},
+				{Code: txcoordv1.FindingCode_FINDING_CODE_CHANGE_GIVEN_UP, Blocks: true, Text: "change 4", Winner: "delta-rs"},
+				{Code: txcoordv1.FindingCode_FINDING_CODE_FOREIGN_COMMITS, Text: "delta-rs committed 2 times", Winner: "delta-rs"},
+			}})
+		}, `Table orders does not take commits, or does not publish them:
+
+FROZEN: frozen since then
+  transaction: ab
+  other tables: items
+  what to do: resolve it
+
+CHANGE GIVEN UP: change 4
+  probably lost to: delta-rs
+
+FOREIGN COMMITS: delta-rs committed 2 times
+`},
+		"maintain": {func(g *grid) {
+			maintainGrid(g, []*txcoordv1.MaintainTableResponse{
+				{
+					Table: frozen, DryRun: true, Version: 7, Checkpoint: &txcoordv1.CheckpointReport{Written: true}, PayloadParts: 2, PayloadBytes: 2048,
+					CleanUp: &txcoordv1.CleanUpReport{Cut: 4, Commits: 4, Checkpoints: 1, Bytes: 1 << 20, HeldBy: "tag a"}, BytesRead: 10,
+				},
+				{Table: frozen, Version: 8, Checkpoint: &txcoordv1.CheckpointReport{Skipped: "the version has one"}, CleanUp: &txcoordv1.CleanUpReport{Cut: -1}},
+			})
+		}, `TABLE   VERSION  CHECKPOINT                 LOG                                                                                             STAGED PARTS                  READ  WRITTEN  TOOK
+orders  7        would be written           would be removed: 4 commits, 1 checkpoint files, 0 others, 1.0 MiB; oldest is 4; held by tag a  would be removed: 2, 2.0 KiB  10 B  0 B      0s
+orders  8        none: the version has one  kept: nothing has expired                                                                       -                             0 B   0 B      0s
 `},
 		"status": {func(g *grid) {
 			statusGrid(g, &txcoordv1.GetStatusResponse{
@@ -76,8 +111,8 @@ open transactions  0
 ROUND  OPENED                TRANSACTIONS  TABLES
 5.0    2026-11-29T12:00:00Z  2             orders, items
 
-FROZEN  CAUSE     TRANSACTION  REASON
-orders  diverged  ab           a foreign commit
+FROZEN  SINCE  CAUSE     TRANSACTION  REASON
+orders         diverged  ab           a foreign commit
 `},
 		"aborted": {func(g *grid) {
 			outcomeGrid(g, &txcoordv1.Outcome{TransactionId: "ab", Key: "k", Attempt: 2, State: &txcoordv1.Outcome_Aborted{Aborted: &txcoordv1.AbortedOutcome{

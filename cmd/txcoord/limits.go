@@ -49,6 +49,16 @@ var limits = []limit{
 	{"follow_interval", "between looks for what other replicas append, at most; five times that with etcd, which tells", "1s", func(c *Config) any { return &c.coordinator.FollowInterval }},
 	{"take_over_after", "that a replica leaves what follows from another's entry to that one", "500ms", func(c *Config) any { return &c.coordinator.TakeOverAfter }},
 	{"heartbeat", "between announcements of a replica", "5s", func(c *Config) any { return &c.coordinator.Heartbeat }},
+	{"store_grace", "in which an object store may still apply a put that it accepted; a replaced table is not resolved before", "10m", func(c *Config) any { return &c.coordinator.StoreGrace }},
+	{"lease_ttl", "of a lease that does not say", "24h", func(c *Config) any { return &c.coordinator.LeaseTTL }},
+	{"max_lease_ttl", "of a lease, at most", "720h", func(c *Config) any { return &c.coordinator.MaxLeaseTTL }},
+	{"lease_count", "leases of the catalog", "1000", func(c *Config) any { return &c.coordinator.LeaseCount }},
+	{"lease_interval", "between looks for leases that have ended", "10s", func(c *Config) any { return &c.coordinator.LeaseInterval }},
+	{"maintain_bytes", "that maintenance reads for one checkpoint of a table", "16GiB", func(c *Config) any { return &c.maintain.MaxTableBytes }},
+	{"maintain_rate", "bytes a second that background maintenance keeps to", "32MiB", func(c *Config) any { return &c.maintain.BytesPerSecond }},
+	{"maintain_interval", "between looks of background maintenance at all tables", "10s", func(c *Config) any { return &c.maintain.Every }},
+	{"clean_interval", "between clean-ups of one table's log in the background", "24h", func(c *Config) any { return &c.maintain.CleanEvery }},
+	{"sidecar_rows", "of one sidecar of a V2 checkpoint", "100000", func(c *Config) any { return &c.maintain.SidecarRows }},
 	{"map_every", "snapshots between manifests that list all tables", "1000", func(c *Config) any { return &c.coordinator.MapEvery }},
 }
 

@@ -38,7 +38,7 @@ func TestMessagesAsJSON(t *testing.T) {
 		}, `{"version":0,"minReaderVersion":1,"minWriterVersion":0,"readerFeatures":[],"writerFeatures":["x"],"schemaJson":"",` +
 			`"partitionColumns":[],"properties":{"a":"2","b":"1"},"logRetention":"1h0m0s","files":0,"bytes":0}`},
 		{&txcoordv1.AbortRequest{Transaction: &txcoordv1.AbortRequest_Token{Token: "t"}}, `{"catalog":"","atLeastSnapshot":0,"token":"t","reason":""}`},
-		{&txcoordv1.ConflictDetail{Rule: 99}, `{"table":"","tableId":"","version":0,"rule":"99","path":"","winner":"","detail":"","transactionId":""}`},
+		{&txcoordv1.ConflictDetail{Rule: 99}, `{"table":"","tableId":"","version":0,"rule":"99","path":"","winner":"","detail":"","transactionId":"","attempt":0}`},
 	} {
 		var out bytes.Buffer
 		if err := (&session{out: &out}).showJSON(c.in, ""); err != nil {

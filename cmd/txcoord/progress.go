@@ -79,7 +79,7 @@ func (p *progress) end() {
 	p.ended.Wait()
 }
 
-func isTerminal(w io.Writer) bool {
+func isTerminal(w any) bool {
 	f, ok := w.(*os.File)
 	if !ok {
 		return false

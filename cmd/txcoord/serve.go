@@ -164,28 +164,25 @@ func openOn(ctx context.Context, c *Config, catalog string, objects *objects, jo
 	open, err := coordinator.Open(ctx, coordinator.Config{
 		Name: catalog, Warehouse: c.Warehouse, Store: store, Objects: objects, ReadCheckpoint: checkpoint.Read,
 		LogStore: logs, SharedStore: journal.shared, WarehouseMoved: c.WarehouseMoved,
-		Version: version(), Limits: c.coordinator, Boot: bootClock(), Log: log,
+		Version: version(), Limits: c.coordinator, Maintain: c.maintenance(), Boot: bootClock(), Log: log,
 	})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open catalog %s: %w", catalog, err), closeLogs(), store.Close())
 	}
 	r := &running{objects: objects, store: store, catalog: open, log: log, closeLogStore: closeLogs, created: created}
 	if c.Maintain {
-		if err := r.maintain(); err != nil {
+		if err := open.StartMaintenance(); err != nil {
 			return nil, errors.Join(err, r.close(c.StopTimeout))
 		}
 	}
 	return r, nil
 }
 
-// maintain keeps the tables in order until the catalog is closed.
-func (r *running) maintain() error {
-	m, err := r.catalog.NewMaintainer(coordinator.MaintainConfig{Format: checkpoint.Format()})
-	if err != nil {
-		return err
-	}
-	m.Start()
-	return nil
+// maintenance is how tables are kept in order, on request and in the background.
+func (c *Config) maintenance() *coordinator.MaintainConfig {
+	m := c.maintain
+	m.Format, m.CleanOpen, m.KeepLogs = checkpoint.Format(), c.CleanOpen, c.KeepLogs
+	return &m
 }
 
 // makeFolder makes a local warehouse that a first start lacks.

@@ -18,6 +18,8 @@ type snapshotCommands struct {
 	Diff  snapshotDiff  `cmd:"" help:"What changed from one snapshot to another."`
 	Watch snapshotWatch `cmd:"" help:"Print every snapshot as it is made, until interrupted."`
 	Tag   snapshotTag   `cmd:"" help:"Give a snapshot a name, or take the name away."`
+	Tags  snapshotTags  `cmd:"" help:"List all tags."`
+	Lease leaseCommands `cmd:"" help:"Keep what a snapshot needs readable for some time; renew, list and end leases."`
 }
 
 type snapshotGet struct {
@@ -282,6 +284,7 @@ func (c *snapshotTag) Run(ctx context.Context, s *session) error {
 		if err != nil {
 			return err
 		}
+		s.warnings(a.GetWarnings())
 		return s.show(a, []string{fmt.Sprint(version)}, func(g *grid) {
 			if c.Delete {
 				g.row("tag " + c.Tag + " is gone")

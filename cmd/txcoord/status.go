@@ -40,6 +40,13 @@ func statusGrid(g *grid, a *txcoordv1.GetStatusResponse) {
 			g.row(r.GetId(), orDash(r.GetAddress()), r.GetBuild(), behind(a, r), r.GetSnapshot(), clock(r.GetStartedAt()), lastSeen(r))
 		}
 	}
+	if len(a.GetTroubles()) > 0 {
+		g.gap()
+		g.row("TROUBLE", "SINCE", "WHAT TO DO")
+		for _, t := range a.GetTroubles() {
+			g.row(t.GetText(), t.GetSince(), t.GetRemedy())
+		}
+	}
 	if len(a.GetOpenRounds()) > 0 {
 		g.gap()
 		g.row("ROUND", "OPENED", "TRANSACTIONS", "TABLES")
@@ -49,9 +56,9 @@ func statusGrid(g *grid, a *txcoordv1.GetStatusResponse) {
 	}
 	if len(a.GetFrozen()) > 0 {
 		g.gap()
-		g.row("FROZEN", "CAUSE", "TRANSACTION", "REASON")
+		g.row("FROZEN", "SINCE", "CAUSE", "TRANSACTION", "REASON")
 		for _, f := range a.GetFrozen() {
-			g.row(f.GetTable(), word(f.GetFreeze().GetCause()), orDash(f.GetFreeze().GetTransactionId()), f.GetFreeze().GetReason())
+			g.row(f.GetTable(), f.GetFreeze().GetSince(), word(f.GetFreeze().GetCause()), orDash(f.GetFreeze().GetTransactionId()), f.GetFreeze().GetReason())
 		}
 	}
 	if len(a.GetOpened()) > 0 {

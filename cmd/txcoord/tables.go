@@ -23,7 +23,9 @@ type tablesCommands struct {
 	Mode     tablesMode     `cmd:"" help:"Change who else may write a table."`
 	Fence    tablesFence    `cmd:"" help:"Keep other writers out of a table; all readers go on."`
 	Unfence  tablesUnfence  `cmd:"" help:"Let other writers into a table again."`
-	Thaw     tablesThaw     `cmd:"" help:"Let a frozen table be written again, and give up what cannot be delivered there."`
+	Why      tablesWhy      `cmd:"" help:"Everything that stands in a table's way, and what to do about it."`
+	Resolve  tablesResolve  `cmd:"" help:"Settle a frozen table: accept what cannot be delivered there, and let it be written again."`
+	Maintain tablesMaintain `cmd:"" help:"Put the logs of tables in order: checkpoints, clean-up, staged parts."`
 }
 
 // kept are the flags of how a table is kept.
@@ -126,6 +128,7 @@ func tablePairs(g *grid, t *txcoordv1.Table) {
 	}
 	if f := t.GetFreeze(); f != nil {
 		g.pair("frozen", word(f.GetCause()))
+		g.pair("since", f.GetSince())
 		g.pair("frozen by", f.GetTransactionId())
 		g.pair("reason", f.GetReason())
 	}
@@ -282,37 +285,4 @@ func (c *tablesMode) Run(ctx context.Context, s *session) error {
 		}
 		return s.showTable(a, a.GetTable())
 	})
-}
-
-type tablesThaw struct {
-	tableArg
-	Preview bool   `help:"Only say what would be given up."`
-	Reason  string `help:"Why, in words; recorded."`
-}
-
-func (c *tablesThaw) Run(ctx context.Context, s *session) error {
-	return s.call(ctx, "thawing "+c.Table, func(ctx context.Context, api *client.Client) error {
-		a, err := api.Tables.ThawTable(ctx, &txcoordv1.ThawTableRequest{Table: c.Table, Preview: c.Preview, Reason: c.Reason})
-		if err != nil {
-			return err
-		}
-		return s.show(a, []string{a.GetTable().GetId()}, func(g *grid) { thawGrid(g, a, c.Preview) })
-	})
-}
-
-func thawGrid(g *grid, a *txcoordv1.ThawTableResponse, preview bool) {
-	tablePairs(g, a.GetTable())
-	if len(a.GetGivenUp()) == 0 {
-		return
-	}
-	g.gap()
-	if preview {
-		g.row("These changes would be given up on the table:")
-	} else {
-		g.row("These changes are given up on the table:")
-	}
-	g.row("TRANSACTION", "KEY", "RULE", "PATH", "APPLIED ON")
-	for _, u := range a.GetGivenUp() {
-		g.row(u.GetTransactionId(), orDash(u.GetKey()), word(u.GetRule()), orDash(u.GetPath()), strings.Join(u.GetAppliedOn(), ", "))
-	}
 }

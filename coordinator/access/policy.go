@@ -19,7 +19,7 @@ const (
 	DDL Action = "ddl"
 	// Fence: say who else may write the table.
 	Fence Action = "fence"
-	// Admin: thaw, maintain, tag, abort what is somebody else's.
+	// Admin: resolve, maintain, tag, abort what is somebody else's.
 	Admin Action = "admin"
 )
 

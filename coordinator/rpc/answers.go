@@ -191,7 +191,7 @@ func freezeToProto(f *coordinator.FrozenDetail) *pb.Freeze {
 	if f == nil {
 		return nil
 	}
-	return &pb.Freeze{Cause: causeToProto(f.Cause), TransactionId: txnID(f.Txn), Reason: text(f.Detail, maxText)}
+	return &pb.Freeze{Cause: causeToProto(f.Cause), TransactionId: txnID(f.Txn), Reason: text(f.Detail, maxText), Since: timestamp(f.Since)}
 }
 
 func descriptionToProto(d coordinator.TableDescription) *pb.DescribeTableResponse {
@@ -243,19 +243,6 @@ func properties(all map[string]string) map[string]string {
 		out[whole(k)] = whole(v)
 	}
 	return out
-}
-
-func thawToProto(t coordinator.Thaw) *pb.ThawTableResponse {
-	return &pb.ThawTableResponse{
-		Table: tableToProto(t.Table),
-		GivenUp: each(t.GivenUp, func(g coordinator.GivenUp) *pb.GivenUpChange {
-			return &pb.GivenUpChange{
-				TransactionId: txnID(g.Txn), Key: whole(g.Key), Rule: ruleToProto(g.Conflict.Rule),
-				Path: text(g.Conflict.Path, maxText), Detail: text(g.Conflict.Detail, maxText),
-				AppliedOn: wholes(g.AppliedOn),
-			}
-		}),
-	}
 }
 
 // ---- snapshots
@@ -326,6 +313,9 @@ func statusToProto(s coordinator.Status, version string) *pb.GetStatusResponse {
 				Id: whole(r.ID), Address: whole(r.Address), Build: whole(r.Build), Codec: uint32(r.Codec), Position: uint64(r.Position),
 				Snapshot: uint64(r.Snapshot), StartedAt: timestamp(r.Started), Silent: durationpb.New(r.Silent), Alive: r.Alive, Self: r.Self,
 			}
+		}),
+		Troubles: each(s.Troubles, func(t coordinator.Trouble) *pb.Trouble {
+			return &pb.Trouble{Place: whole(t.Place), Text: text(t.Text, maxText), Remedy: text(t.Remedy, maxText), Since: timestamp(t.Since)}
 		}),
 	}
 }

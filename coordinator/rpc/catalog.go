@@ -16,6 +16,8 @@ type Catalog interface {
 	Transactions
 	Tables
 	Snapshots
+	Operations
+	Leases
 }
 
 var _ Catalog = (*coordinator.Catalog)(nil)
@@ -56,7 +58,24 @@ type Tables interface {
 	Release(ctx context.Context, table string, keepFence bool) error
 	SetMode(ctx context.Context, table string, m twophase.Mode) (coordinator.TableInfo, error)
 	Fences
-	Thaw(ctx context.Context, table string, preview bool, reason string) (coordinator.Thaw, error)
+}
+
+// Operations is for those who run the catalog.
+type Operations interface {
+	// Explain names other tables that the caller sees; all, if sees is nil.
+	Explain(ctx context.Context, table string, sees func(name string) bool) (coordinator.Explanation, error)
+	Resolve(ctx context.Context, q coordinator.ResolveRequest) (coordinator.Resolution, error)
+	Maintain(ctx context.Context, q coordinator.MaintainRequest) (coordinator.MaintainReport, error)
+}
+
+// Leases keep snapshots readable.
+type Leases interface {
+	Tags(ctx context.Context) ([]coordinator.Tag, error)
+	// Lease and RenewLease also answer warnings, in words.
+	Lease(ctx context.Context, q coordinator.LeaseRequest) (coordinator.Lease, []string, error)
+	RenewLease(ctx context.Context, q coordinator.LeaseRequest) (coordinator.Lease, []string, error)
+	EndLease(ctx context.Context, id string) error
+	Leases(ctx context.Context) ([]coordinator.Lease, error)
 }
 
 // Fences keep out writers that do not know the catalog.
@@ -73,5 +92,6 @@ type Snapshots interface {
 	// ends it. Without a start it yields those made from now on.
 	Watch(ctx context.Context, after *twophase.SnapshotVersion, yield func(coordinator.SnapshotChange) error) error
 	Diff(ctx context.Context, from, to twophase.SnapshotVersion) (coordinator.Diff, error)
-	Tag(ctx context.Context, name string, v twophase.SnapshotVersion) error
+	// Tag also answers warnings, in words.
+	Tag(ctx context.Context, name string, v twophase.SnapshotVersion) ([]string, error)
 }

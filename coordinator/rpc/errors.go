@@ -38,16 +38,18 @@ func codeOf(r coordinator.Reason) codes.Code {
 	case coordinator.InvalidRequest, coordinator.InvalidAction, coordinator.LimitExceeded, coordinator.InvalidToken:
 		return codes.InvalidArgument
 	case coordinator.CatalogNotFound, coordinator.TableNotFound, coordinator.TransactionNotFound,
-		coordinator.SnapshotNotFound:
+		coordinator.SnapshotNotFound, coordinator.LeaseNotFound:
 		return codes.NotFound
 	case coordinator.Conflicted, coordinator.Expired, coordinator.Aborted:
 		return codes.Aborted
-	case coordinator.OtherDigests, coordinator.KeyCommitted, coordinator.AppVersionApplied, coordinator.TableExists:
+	case coordinator.OtherDigests, coordinator.KeyCommitted, coordinator.AppVersionApplied, coordinator.TableExists,
+		coordinator.LeaseExists:
 		return codes.AlreadyExists
 	case coordinator.PartNotStaged, coordinator.PartUnreadable, coordinator.FeatureUnsupported,
 		coordinator.DecidedNotOffered, coordinator.TableFrozen, coordinator.OutcomeExpired, coordinator.WrongMode,
 		coordinator.AttemptUndecided, coordinator.TokenStale, coordinator.TableOwned, coordinator.TableProperty,
-		coordinator.ChangesPending, coordinator.NotATable, coordinator.NothingToThaw:
+		coordinator.ChangesPending, coordinator.NotATable, coordinator.NothingToResolve,
+		coordinator.TooEarly, coordinator.PlanChanged, coordinator.MaintenanceOff:
 		return codes.FailedPrecondition
 	case coordinator.ReadPointTooOld, coordinator.SnapshotOutOfRange:
 		return codes.OutOfRange
@@ -148,7 +150,7 @@ func details(e *coordinator.Error, code codes.Code) []protoadapt.MessageV1 {
 	add(e.Txn != nil, func() protoadapt.MessageV1 { return txnToProto(e.Txn) })
 	add(e.Table != nil, func() protoadapt.MessageV1 { return tableDetailToProto(e.Table) })
 	add(e.Owner != nil, func() protoadapt.MessageV1 { return ownerToProto(e.Owner) })
-	add(code == codes.ResourceExhausted || code == codes.Unavailable && e.RetryAfter > 0, func() protoadapt.MessageV1 { return retry(e.RetryAfter) })
+	add(code == codes.ResourceExhausted || e.RetryAfter > 0, func() protoadapt.MessageV1 { return retry(e.RetryAfter) })
 	return all
 }
 
@@ -166,7 +168,7 @@ func conflictToProto(c *coordinator.ConflictDetail) *pb.ConflictDetail {
 	return &pb.ConflictDetail{
 		Table: text(c.Table, maxText), TableId: text(string(c.TableID), maxText), Version: int64(c.Version),
 		Rule: ruleToProto(c.Rule), Path: text(c.Path, maxText), Winner: txnID(c.Winner),
-		Detail: text(c.Detail, maxText), TransactionId: txnID(c.Txn),
+		Detail: text(c.Detail, maxText), TransactionId: txnID(c.Txn), Attempt: c.Attempt,
 	}
 }
 
@@ -184,7 +186,7 @@ func fieldToProto(d *coordinator.FieldDetail) *pb.FieldDetail {
 func frozenToProto(d *coordinator.FrozenDetail) *pb.FrozenDetail {
 	return &pb.FrozenDetail{
 		Table: text(d.Table, maxText), TableId: text(string(d.TableID), maxText), Cause: causeToProto(d.Cause),
-		TransactionId: txnID(d.Txn), Reason: text(d.Detail, maxText),
+		TransactionId: txnID(d.Txn), Reason: text(d.Detail, maxText), Since: timestamp(d.Since),
 	}
 }
 
@@ -206,5 +208,6 @@ func tableDetailToProto(d *coordinator.TableDetail) *pb.TableDetail {
 func ownerToProto(d *coordinator.OwnerDetail) *pb.OwnerDetail {
 	return &pb.OwnerDetail{
 		Uri: text(d.URI, maxText), CatalogId: text(d.Catalog, maxText), Incarnation: text(d.Incarnation, maxText),
+		Since: timestamp(d.Since),
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/testing/protocmp"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	client "github.com/txcoord/txcoord/clients/go"
 	"github.com/txcoord/txcoord/coordinator"
@@ -62,20 +63,20 @@ func full(r coordinator.Reason) *coordinator.Error {
 	return &coordinator.Error{
 		Reason: r, Message: "what happened",
 		Conflict: &coordinator.ConflictDetail{
-			Txn: id1, Table: "orders", TableID: "t1", Version: 12, Rule: twophase.RuleDeleteRead,
+			Txn: id1, Attempt: 2, Table: "orders", TableID: "t1", Version: 12, Rule: twophase.RuleDeleteRead,
 			Path: "a/b c.parquet", Winner: id2, Detail: "removed",
 		},
 		Limit: &coordinator.LimitDetail{Name: "key_bytes", Value: 600, Limit: 512},
 		Field: &coordinator.FieldDetail{Field: "add.size", Line: 3, Value: "x", Remedy: "give a number", Table: "orders"},
 		Frozen: &coordinator.FrozenDetail{
-			Table: "orders", TableID: "t1", Cause: twophase.CauseDiverged, Txn: id1, Detail: "foreign commit",
+			Table: "orders", TableID: "t1", Cause: twophase.CauseDiverged, Txn: id1, Detail: "foreign commit", Since: at,
 		},
 		Feature: &coordinator.FeatureDetail{Table: "orders", Feature: "rowTracking"},
 		Txn:     &coordinator.TxnDetail{Txn: id2, Key: "k", Attempt: 2},
 		Table: &coordinator.TableDetail{
 			Table: "orders", TableID: "t1", URI: "file:///data/orders", Version: -1, File: "f", Detail: "gone",
 		},
-		Owner:      &coordinator.OwnerDetail{URI: "file:///data/orders", Catalog: "c2", Incarnation: "1"},
+		Owner:      &coordinator.OwnerDetail{URI: "file:///data/orders", Catalog: "c2", Incarnation: "1", Since: at},
 		RetryAfter: 3 * time.Second,
 		Cause:      errors.New("driver said: secret"),
 	}
@@ -86,25 +87,23 @@ func rebuilt(r string, c codes.Code) *client.Error {
 	e := &client.Error{
 		Code: c, Reason: r, Message: "what happened",
 		Conflict: &pb.ConflictDetail{
-			TransactionId: id1.String(), Table: "orders", TableId: "t1", Version: 12, Rule: pb.Rule_RULE_DELETE_READ,
+			TransactionId: id1.String(), Attempt: 2, Table: "orders", TableId: "t1", Version: 12, Rule: pb.Rule_RULE_DELETE_READ,
 			Path: "a/b c.parquet", Winner: id2.String(), Detail: "removed",
 		},
 		Limit: &pb.LimitDetail{Name: "key_bytes", Value: 600, Limit: 512},
 		Field: &pb.FieldDetail{Field: "add.size", Line: 3, Value: "x", Remedy: "give a number", Table: "orders"},
 		Frozen: &pb.FrozenDetail{
 			Table: "orders", TableId: "t1", Cause: pb.FreezeCause_FREEZE_CAUSE_DIVERGED, TransactionId: id1.String(),
-			Reason: "foreign commit",
+			Reason: "foreign commit", Since: timestamppb.New(at),
 		},
 		Feature:     &pb.FeatureDetail{Table: "orders", Feature: "rowTracking"},
 		Transaction: &pb.TransactionDetail{TransactionId: id2.String(), Key: "k", Attempt: 2},
 		Table: &pb.TableDetail{
 			Table: "orders", TableId: "t1", Uri: "file:///data/orders", Version: -1, File: "f", Reason: "gone",
 		},
-		Owner: &pb.OwnerDetail{Uri: "file:///data/orders", CatalogId: "c2", Incarnation: "1"},
+		Owner: &pb.OwnerDetail{Uri: "file:///data/orders", CatalogId: "c2", Incarnation: "1", Since: timestamppb.New(at)},
 	}
-	if c == codes.ResourceExhausted || c == codes.Unavailable {
-		e.RetryAfter = 3 * time.Second
-	}
+	e.RetryAfter = 3 * time.Second
 	return e
 }
 

@@ -38,12 +38,18 @@ type fake struct {
 	fence      func(coordinator.FenceRequest) (coordinator.TableInfo, error)
 	unfence    func(string) (coordinator.TableInfo, error)
 	setMode    func(string, twophase.Mode) (coordinator.TableInfo, error)
-	thaw       func(string, bool, string) (coordinator.Thaw, error)
+	explain    func(string) (coordinator.Explanation, error)
+	resolve    func(coordinator.ResolveRequest) (coordinator.Resolution, error)
+	maintain   func(coordinator.MaintainRequest) (coordinator.MaintainReport, error)
+	lease      func(q coordinator.LeaseRequest, renew bool) (coordinator.Lease, []string, error)
+	endLease   func(string) error
+	leases     func() ([]coordinator.Lease, error)
+	tags       func() ([]coordinator.Tag, error)
 	snapshot   func(coordinator.SnapshotRef, []string) (coordinator.Snapshot, error)
 	snapshots  func(string, int, string) (coordinator.SnapshotPage, error)
 	watch      func(context.Context, *twophase.SnapshotVersion, func(coordinator.SnapshotChange) error) error
 	diff       func(from, to twophase.SnapshotVersion) (coordinator.Diff, error)
-	tag        func(string, twophase.SnapshotVersion) error
+	tag        func(string, twophase.SnapshotVersion) ([]string, error)
 }
 
 var _ rpc.Catalog = (*fake)(nil)
@@ -116,9 +122,31 @@ func (f *fake) SetMode(_ context.Context, t string, m twophase.Mode) (coordinato
 	return f.setMode(t, m)
 }
 
-func (f *fake) Thaw(_ context.Context, t string, preview bool, why string) (coordinator.Thaw, error) {
-	return f.thaw(t, preview, why)
+func (f *fake) Explain(_ context.Context, t string, _ func(string) bool) (coordinator.Explanation, error) {
+	return f.explain(t)
 }
+
+func (f *fake) Resolve(_ context.Context, q coordinator.ResolveRequest) (coordinator.Resolution, error) {
+	return f.resolve(q)
+}
+
+func (f *fake) Maintain(_ context.Context, q coordinator.MaintainRequest) (coordinator.MaintainReport, error) {
+	return f.maintain(q)
+}
+
+func (f *fake) Lease(_ context.Context, q coordinator.LeaseRequest) (coordinator.Lease, []string, error) {
+	return f.lease(q, false)
+}
+
+func (f *fake) RenewLease(_ context.Context, q coordinator.LeaseRequest) (coordinator.Lease, []string, error) {
+	return f.lease(q, true)
+}
+
+func (f *fake) EndLease(_ context.Context, id string) error { return f.endLease(id) }
+
+func (f *fake) Leases(context.Context) ([]coordinator.Lease, error) { return f.leases() }
+
+func (f *fake) Tags(context.Context) ([]coordinator.Tag, error) { return f.tags() }
 
 func (f *fake) Snapshot(_ context.Context, r coordinator.SnapshotRef, tables []string) (coordinator.Snapshot, error) {
 	return f.snapshot(r, tables)
@@ -138,7 +166,7 @@ func (f *fake) Diff(_ context.Context, from, to twophase.SnapshotVersion) (coord
 	return f.diff(from, to)
 }
 
-func (f *fake) Tag(_ context.Context, name string, v twophase.SnapshotVersion) error {
+func (f *fake) Tag(_ context.Context, name string, v twophase.SnapshotVersion) ([]string, error) {
 	return f.tag(name, v)
 }
 
@@ -148,6 +176,7 @@ type clients struct {
 	pb.TableServiceClient
 	pb.SnapshotServiceClient
 	pb.StatusServiceClient
+	pb.OperationServiceClient
 	conn   *grpc.ClientConn
 	server *rpc.Server
 }
@@ -179,7 +208,7 @@ func dial(t *testing.T, c rpc.Config) clients {
 	})
 	return clients{
 		pb.NewTransactionServiceClient(conn), pb.NewTableServiceClient(conn), pb.NewSnapshotServiceClient(conn),
-		pb.NewStatusServiceClient(conn), conn, s,
+		pb.NewStatusServiceClient(conn), pb.NewOperationServiceClient(conn), conn, s,
 	}
 }
 

@@ -85,7 +85,7 @@ func serveLake(t *testing.T) served {
 func calls() (all []protoreflect.MethodDescriptor) {
 	for _, f := range []protoreflect.FileDescriptor{
 		pb.File_txcoord_v1_transactions_proto, pb.File_txcoord_v1_tables_proto, pb.File_txcoord_v1_snapshots_proto,
-		pb.File_txcoord_v1_status_proto,
+		pb.File_txcoord_v1_status_proto, pb.File_txcoord_v1_operations_proto,
 	} {
 		for i := range f.Services().Len() {
 			methods := f.Services().Get(i).Methods()
@@ -168,7 +168,9 @@ func seedCalls() []proto.Message {
 		&pb.AbortRequest{Transaction: &pb.AbortRequest_Token{Token: tokenHere}}, &pb.GetOutcomeRequest{Transaction: &pb.GetOutcomeRequest_Key{Key: "open"}, Resolve: true},
 		&pb.RegisterTableRequest{Name: "n", Uri: "/w/orders/"}, &pb.CreateTableRequest{Name: "n", Uri: "/w/n", SchemaJson: fuzzSchema},
 		&pb.DescribeTableRequest{Table: "orders"}, &pb.ReleaseTableRequest{Table: "orders"}, &pb.SetTableModeRequest{Table: "orders", Mode: 1},
-		&pb.ThawTableRequest{Table: "orders"}, &pb.ListSnapshotsRequest{Table: "orders"}, &pb.TagSnapshotRequest{Tag: "x", SnapshotVersion: 1},
+		&pb.ResolveTableRequest{Table: "orders"}, &pb.ExplainTableRequest{Table: "orders"}, &pb.MaintainTableRequest{Table: "orders"}, &pb.LeaseSnapshotRequest{LeaseId: "l"},
+		&pb.RenewLeaseRequest{LeaseId: "l"}, &pb.DeleteLeaseRequest{LeaseId: "l"}, &pb.ListTagsRequest{}, &pb.ListLeasesRequest{},
+		&pb.ListSnapshotsRequest{Table: "orders"}, &pb.TagSnapshotRequest{Tag: "x", SnapshotVersion: 1},
 		&pb.DiffSnapshotsRequest{From: 0, To: 1}, &pb.GetStatusRequest{}, &pb.WatchSnapshotsRequest{},
 	)
 }

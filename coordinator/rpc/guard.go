@@ -236,18 +236,10 @@ func (g guard) Unfence(ctx context.Context, table string) (coordinator.TableInfo
 	return g.in.Unfence(ctx, table)
 }
 
-// Thaw implements Catalog.
-func (g guard) Thaw(ctx context.Context, table string, preview bool, reason string) (coordinator.Thaw, error) {
-	if err := g.on(ctx, table, access.Admin); err != nil {
-		return coordinator.Thaw{}, err
-	}
-	return g.in.Thaw(ctx, table, preview, reason)
-}
-
 // Tag implements Catalog. A tag keeps the logs of all tables.
-func (g guard) Tag(ctx context.Context, name string, v twophase.SnapshotVersion) error {
+func (g guard) Tag(ctx context.Context, name string, v twophase.SnapshotVersion) ([]string, error) {
 	if err := g.onAll(access.Admin); err != nil {
-		return err
+		return nil, err
 	}
 	return g.in.Tag(ctx, name, v)
 }

@@ -18,6 +18,9 @@ func (g guard) Status(ctx context.Context) (coordinator.Status, error) {
 	}
 	st, err := g.in.Status(ctx)
 	st.Frozen = keep(st.Frozen, func(f coordinator.FrozenDetail) bool { return g.sees(f.Table) })
+	if !g.rights.OnAll(access.Read) {
+		st.Troubles = nil // they name locations
+	}
 	st.Rounds = slices.Clone(st.Rounds)
 	for i := range st.Rounds {
 		st.Rounds[i].Tables = keep(st.Rounds[i].Tables, g.sees)

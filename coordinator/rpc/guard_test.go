@@ -132,7 +132,17 @@ func inAndOut() *fake {
 		fence:   func(coordinator.FenceRequest) (coordinator.TableInfo, error) { return infos[0], nil },
 		unfence: func(string) (coordinator.TableInfo, error) { return infos[0], nil },
 		setMode: func(string, twophase.Mode) (coordinator.TableInfo, error) { return infos[0], nil },
-		thaw:    func(string, bool, string) (coordinator.Thaw, error) { return coordinator.Thaw{Table: infos[0]}, nil },
+		explain: func(string) (coordinator.Explanation, error) { return coordinator.Explanation{}, nil },
+		resolve: func(coordinator.ResolveRequest) (coordinator.Resolution, error) { return coordinator.Resolution{}, nil },
+		maintain: func(coordinator.MaintainRequest) (coordinator.MaintainReport, error) {
+			return coordinator.MaintainReport{}, nil
+		},
+		lease: func(coordinator.LeaseRequest, bool) (coordinator.Lease, []string, error) {
+			return coordinator.Lease{}, nil, nil
+		},
+		endLease: func(string) error { return nil },
+		leases:   func() ([]coordinator.Lease, error) { return nil, nil },
+		tags:     func() ([]coordinator.Tag, error) { return nil, nil },
 		snapshot: func(coordinator.SnapshotRef, []string) (coordinator.Snapshot, error) {
 			return coordinator.Snapshot{Version: 3, Tables: []coordinator.SnapshotTable{{Name: "in"}, {Name: "out"}}}, nil
 		},
@@ -145,7 +155,7 @@ func inAndOut() *fake {
 		diff: func(from, to twophase.SnapshotVersion) (coordinator.Diff, error) {
 			return coordinator.Diff{From: from, To: to, Tables: change.Tables, Txns: change.Txns}, nil
 		},
-		tag: func(string, twophase.SnapshotVersion) error { return nil },
+		tag: func(string, twophase.SnapshotVersion) ([]string, error) { return nil, nil },
 	}
 }
 
@@ -258,8 +268,16 @@ var probes = []probe{
 		_, err := c.UnfenceTable(ctx, &pb.UnfenceTableRequest{Table: table})
 		return err
 	}},
-	{"ThawTable", true, "admin full root", func(ctx context.Context, c clients, table string) error {
-		_, err := c.ThawTable(ctx, &pb.ThawTableRequest{Table: table, Preview: true})
+	{"ExplainTable", true, "read full root", func(ctx context.Context, c clients, table string) error {
+		_, err := c.ExplainTable(ctx, &pb.ExplainTableRequest{Table: table})
+		return err
+	}},
+	{"ResolveTable", true, "admin full root", func(ctx context.Context, c clients, table string) error {
+		_, err := c.ResolveTable(ctx, &pb.ResolveTableRequest{Table: table, Preview: true})
+		return err
+	}},
+	{"MaintainTable", true, "admin full root", func(ctx context.Context, c clients, table string) error {
+		_, err := c.MaintainTable(ctx, &pb.MaintainTableRequest{Table: table, DryRun: true})
 		return err
 	}},
 	{"GetSnapshot", true, "read full root", func(ctx context.Context, c clients, table string) error {
@@ -286,6 +304,26 @@ var probes = []probe{
 	}},
 	{"TagSnapshot", false, "root", func(ctx context.Context, c clients, _ string) error {
 		_, err := c.TagSnapshot(ctx, &pb.TagSnapshotRequest{Tag: "x", SnapshotVersion: 1})
+		return err
+	}},
+	{"ListTags", false, "read full root", func(ctx context.Context, c clients, _ string) error {
+		_, err := c.ListTags(ctx, &pb.ListTagsRequest{})
+		return err
+	}},
+	{"LeaseSnapshot", false, "root", func(ctx context.Context, c clients, _ string) error {
+		_, err := c.LeaseSnapshot(ctx, &pb.LeaseSnapshotRequest{})
+		return err
+	}},
+	{"RenewLease", false, "root", func(ctx context.Context, c clients, _ string) error {
+		_, err := c.RenewLease(ctx, &pb.RenewLeaseRequest{LeaseId: "a"})
+		return err
+	}},
+	{"ListLeases", false, "read full root", func(ctx context.Context, c clients, _ string) error {
+		_, err := c.ListLeases(ctx, &pb.ListLeasesRequest{})
+		return err
+	}},
+	{"DeleteLease", false, "root", func(ctx context.Context, c clients, _ string) error {
+		_, err := c.DeleteLease(ctx, &pb.DeleteLeaseRequest{LeaseId: "a"})
 		return err
 	}},
 	{"GetStatus", false, "read full root", func(ctx context.Context, c clients, _ string) error {

@@ -114,7 +114,14 @@ func TestRequestsThatAreRefused(t *testing.T) {
 		"unfence: no table":              {&pb.UnfenceTableRequest{}, "table"},
 		"mode: no table":                 {&pb.SetTableModeRequest{Mode: 1}, "table"},
 		"mode: none":                     {&pb.SetTableModeRequest{Table: "orders"}, "mode"},
-		"thaw: no table":                 {&pb.ThawTableRequest{}, "table"},
+		"why: no table":                  {&pb.ExplainTableRequest{}, "table"},
+		"resolve: no table":              {&pb.ResolveTableRequest{}, "table"},
+		"maintain: no table":             {&pb.MaintainTableRequest{}, "table"},
+		"lease: time":                    {&pb.LeaseSnapshotRequest{Ttl: &durationpb.Duration{}}, "ttl"},
+		"lease: negative time":           {&pb.LeaseSnapshotRequest{Ttl: &durationpb.Duration{Seconds: -1}}, "ttl"},
+		"renew: no id":                   {&pb.RenewLeaseRequest{}, "lease_id"},
+		"renew: time":                    {&pb.RenewLeaseRequest{LeaseId: "a", Ttl: &durationpb.Duration{Seconds: 1 << 60}}, "ttl"},
+		"end of lease: no id":            {&pb.DeleteLeaseRequest{}, "lease_id"},
 		"snapshot: version 0":            {&pb.GetSnapshotRequest{Select: &pb.GetSnapshotRequest_Version{}}, "version"},
 		"snapshot: empty tag":            {&pb.GetSnapshotRequest{Select: &pb.GetSnapshotRequest_Tag{}}, "tag"},
 		"snapshot: time":                 {&pb.GetSnapshotRequest{Select: &pb.GetSnapshotRequest_Timestamp{Timestamp: &timestamppb.Timestamp{Seconds: -1 << 60}}}, "timestamp"},
@@ -181,8 +188,6 @@ func invoke(ctx context.Context, c clients, request proto.Message) (err error) {
 		_, err = c.FenceTable(ctx, q)
 	case *pb.UnfenceTableRequest:
 		_, err = c.UnfenceTable(ctx, q)
-	case *pb.ThawTableRequest:
-		_, err = c.ThawTable(ctx, q)
 	case *pb.GetSnapshotRequest:
 		_, err = c.GetSnapshot(ctx, q)
 	case *pb.ListSnapshotsRequest:
@@ -191,6 +196,30 @@ func invoke(ctx context.Context, c clients, request proto.Message) (err error) {
 		_, err = c.DiffSnapshots(ctx, q)
 	case *pb.TagSnapshotRequest:
 		_, err = c.TagSnapshot(ctx, q)
+	default:
+		return operate(ctx, c, request)
+	}
+	return err
+}
+
+func operate(ctx context.Context, c clients, request proto.Message) (err error) {
+	switch q := request.(type) {
+	case *pb.ExplainTableRequest:
+		_, err = c.ExplainTable(ctx, q)
+	case *pb.ResolveTableRequest:
+		_, err = c.ResolveTable(ctx, q)
+	case *pb.MaintainTableRequest:
+		_, err = c.MaintainTable(ctx, q)
+	case *pb.ListTagsRequest:
+		_, err = c.ListTags(ctx, q)
+	case *pb.LeaseSnapshotRequest:
+		_, err = c.LeaseSnapshot(ctx, q)
+	case *pb.RenewLeaseRequest:
+		_, err = c.RenewLease(ctx, q)
+	case *pb.ListLeasesRequest:
+		_, err = c.ListLeases(ctx, q)
+	case *pb.DeleteLeaseRequest:
+		_, err = c.DeleteLease(ctx, q)
 	default:
 		err = errors.New("no call takes this request")
 	}

@@ -83,6 +83,7 @@ func register(g *grpc.Server, s *service) {
 	pb.RegisterTableServiceServer(g, tableService{service: s})
 	pb.RegisterSnapshotServiceServer(g, snapshotService{service: s})
 	pb.RegisterStatusServiceServer(g, statusService{service: s})
+	pb.RegisterOperationServiceServer(g, operationService{service: s})
 }
 
 func options(c Config, stopping <-chan struct{}) []grpc.ServerOption {

@@ -159,8 +159,10 @@ func requests() []proto.Message {
 		&pb.GetOutcomeRequest{Transaction: &pb.GetOutcomeRequest_Token{Token: "t"}}, &pb.ListTransactionsRequest{},
 		&pb.RegisterTableRequest{Name: "n", Uri: "/x"}, &pb.CreateTableRequest{Name: "n", Uri: "/x", SchemaJson: "{}"},
 		&pb.ListTablesRequest{}, &pb.DescribeTableRequest{Table: "a"}, &pb.ReleaseTableRequest{Table: "a"},
-		&pb.SetTableModeRequest{Table: "a", Mode: 1}, &pb.FenceTableRequest{Table: "a"}, &pb.UnfenceTableRequest{Table: "a"}, &pb.ThawTableRequest{Table: "a"}, &pb.GetSnapshotRequest{},
+		&pb.SetTableModeRequest{Table: "a", Mode: 1}, &pb.FenceTableRequest{Table: "a"}, &pb.UnfenceTableRequest{Table: "a"}, &pb.GetSnapshotRequest{},
 		&pb.ListSnapshotsRequest{}, &pb.DiffSnapshotsRequest{}, &pb.TagSnapshotRequest{Tag: "x"},
+		&pb.ExplainTableRequest{Table: "a"}, &pb.ResolveTableRequest{Table: "a"}, &pb.MaintainTableRequest{Table: "a"}, &pb.ListTagsRequest{},
+		&pb.LeaseSnapshotRequest{}, &pb.RenewLeaseRequest{LeaseId: "a"}, &pb.ListLeasesRequest{}, &pb.DeleteLeaseRequest{LeaseId: "a"},
 	}
 }
 
@@ -199,7 +201,7 @@ func TestEveryCallWaitsForTheClientsSnapshot(t *testing.T) {
 func TestEveryAnswerNamesTheLatestSnapshot(t *testing.T) {
 	files := []protoreflect.FileDescriptor{
 		pb.File_txcoord_v1_transactions_proto, pb.File_txcoord_v1_tables_proto, pb.File_txcoord_v1_snapshots_proto,
-		pb.File_txcoord_v1_status_proto,
+		pb.File_txcoord_v1_status_proto, pb.File_txcoord_v1_operations_proto,
 	}
 	calls := 0
 	for _, f := range files {

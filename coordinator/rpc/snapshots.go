@@ -58,7 +58,8 @@ func (s snapshotService) TagSnapshot(
 		if err != nil {
 			return nil, err
 		}
-		return &pb.TagSnapshotResponse{}, c.Tag(ctx, name, v)
+		warnings, err := c.Tag(ctx, name, v)
+		return &pb.TagSnapshotResponse{Warnings: wholes(warnings)}, err
 	})
 }
 

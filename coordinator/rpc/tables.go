@@ -139,13 +139,3 @@ func (s tableService) UnfenceTable(ctx context.Context, q *pb.UnfenceTableReques
 		return &pb.UnfenceTableResponse{Table: tableToProto(t)}, err
 	})
 }
-
-func (s tableService) ThawTable(ctx context.Context, q *pb.ThawTableRequest) (*pb.ThawTableResponse, error) {
-	return unary(ctx, s.service, q, func(c Catalog) (*pb.ThawTableResponse, error) {
-		if err := required("table", q.GetTable()); err != nil {
-			return nil, err
-		}
-		t, err := c.Thaw(ctx, q.GetTable(), q.GetPreview(), text(q.GetReason(), maxText))
-		return thawToProto(t), err
-	})
-}

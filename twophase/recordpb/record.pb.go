@@ -203,6 +203,8 @@ type Record struct {
 	//	*Record_Tag
 	//	*Record_Build
 	//	*Record_Fence
+	//	*Record_Lease
+	//	*Record_LeaseEnd
 	Record        isRecord_Record `protobuf_oneof:"record"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -416,6 +418,24 @@ func (x *Record) GetFence() *FenceCounted {
 	return nil
 }
 
+func (x *Record) GetLease() *Leased {
+	if x != nil {
+		if x, ok := x.Record.(*Record_Lease); ok {
+			return x.Lease
+		}
+	}
+	return nil
+}
+
+func (x *Record) GetLeaseEnd() *LeaseEnded {
+	if x != nil {
+		if x, ok := x.Record.(*Record_LeaseEnd); ok {
+			return x.LeaseEnd
+		}
+	}
+	return nil
+}
+
 type isRecord_Record interface {
 	isRecord_Record()
 }
@@ -496,6 +516,14 @@ type Record_Fence struct {
 	Fence *FenceCounted `protobuf:"bytes,19,opt,name=fence,proto3,oneof"`
 }
 
+type Record_Lease struct {
+	Lease *Leased `protobuf:"bytes,30,opt,name=lease,proto3,oneof"`
+}
+
+type Record_LeaseEnd struct {
+	LeaseEnd *LeaseEnded `protobuf:"bytes,31,opt,name=lease_end,json=leaseEnd,proto3,oneof"`
+}
+
 func (*Record_Commit) isRecord_Record() {}
 
 func (*Record_Abort) isRecord_Record() {}
@@ -533,6 +561,10 @@ func (*Record_Tag) isRecord_Record() {}
 func (*Record_Build) isRecord_Record() {}
 
 func (*Record_Fence) isRecord_Record() {}
+
+func (*Record_Lease) isRecord_Record() {}
+
+func (*Record_LeaseEnd) isRecord_Record() {}
 
 type ObjectRef struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1550,6 +1582,7 @@ type Foreign struct {
 	Engine        string                 `protobuf:"bytes,8,opt,name=engine,proto3" json:"engine,omitempty"`
 	Found         []*FoundVersion        `protobuf:"bytes,9,rep,name=found,proto3" json:"found,omitempty"`
 	Verdicts      []*Verdict             `protobuf:"bytes,10,rep,name=verdicts,proto3" json:"verdicts,omitempty"`
+	InCommitMs    int64                  `protobuf:"varint,20,opt,name=in_commit_ms,json=inCommitMs,proto3" json:"in_commit_ms,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1652,6 +1685,13 @@ func (x *Foreign) GetVerdicts() []*Verdict {
 		return x.Verdicts
 	}
 	return nil
+}
+
+func (x *Foreign) GetInCommitMs() int64 {
+	if x != nil {
+		return x.InCommitMs
+	}
+	return 0
 }
 
 type Barrier struct {
@@ -2498,6 +2538,134 @@ func (x *Tagged) GetSnapshot() uint64 {
 	return 0
 }
 
+type Leased struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Snapshot      uint64                 `protobuf:"varint,2,opt,name=snapshot,proto3" json:"snapshot,omitempty"`
+	TtlMs         int64                  `protobuf:"varint,3,opt,name=ttl_ms,json=ttlMs,proto3" json:"ttl_ms,omitempty"`
+	Note          string                 `protobuf:"bytes,4,opt,name=note,proto3" json:"note,omitempty"`
+	Renew         bool                   `protobuf:"varint,5,opt,name=renew,proto3" json:"renew,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Leased) Reset() {
+	*x = Leased{}
+	mi := &file_twophase_recordpb_record_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Leased) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Leased) ProtoMessage() {}
+
+func (x *Leased) ProtoReflect() protoreflect.Message {
+	mi := &file_twophase_recordpb_record_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Leased.ProtoReflect.Descriptor instead.
+func (*Leased) Descriptor() ([]byte, []int) {
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *Leased) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *Leased) GetSnapshot() uint64 {
+	if x != nil {
+		return x.Snapshot
+	}
+	return 0
+}
+
+func (x *Leased) GetTtlMs() int64 {
+	if x != nil {
+		return x.TtlMs
+	}
+	return 0
+}
+
+func (x *Leased) GetNote() string {
+	if x != nil {
+		return x.Note
+	}
+	return ""
+}
+
+func (x *Leased) GetRenew() bool {
+	if x != nil {
+		return x.Renew
+	}
+	return false
+}
+
+type LeaseEnded struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	UntilMs       int64                  `protobuf:"varint,2,opt,name=until_ms,json=untilMs,proto3" json:"until_ms,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LeaseEnded) Reset() {
+	*x = LeaseEnded{}
+	mi := &file_twophase_recordpb_record_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LeaseEnded) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LeaseEnded) ProtoMessage() {}
+
+func (x *LeaseEnded) ProtoReflect() protoreflect.Message {
+	mi := &file_twophase_recordpb_record_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LeaseEnded.ProtoReflect.Descriptor instead.
+func (*LeaseEnded) Descriptor() ([]byte, []int) {
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{33}
+}
+
+func (x *LeaseEnded) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *LeaseEnded) GetUntilMs() int64 {
+	if x != nil {
+		return x.UntilMs
+	}
+	return 0
+}
+
 type BuildEnabled struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Codec         uint32                 `protobuf:"varint,1,opt,name=codec,proto3" json:"codec,omitempty"`
@@ -2507,7 +2675,7 @@ type BuildEnabled struct {
 
 func (x *BuildEnabled) Reset() {
 	*x = BuildEnabled{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[32]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2519,7 +2687,7 @@ func (x *BuildEnabled) String() string {
 func (*BuildEnabled) ProtoMessage() {}
 
 func (x *BuildEnabled) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[32]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2532,7 +2700,7 @@ func (x *BuildEnabled) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BuildEnabled.ProtoReflect.Descriptor instead.
 func (*BuildEnabled) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{32}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *BuildEnabled) GetCodec() uint32 {
@@ -2556,7 +2724,7 @@ type CheckpointIndex struct {
 
 func (x *CheckpointIndex) Reset() {
 	*x = CheckpointIndex{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[33]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2568,7 +2736,7 @@ func (x *CheckpointIndex) String() string {
 func (*CheckpointIndex) ProtoMessage() {}
 
 func (x *CheckpointIndex) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[33]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2581,7 +2749,7 @@ func (x *CheckpointIndex) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckpointIndex.ProtoReflect.Descriptor instead.
 func (*CheckpointIndex) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{33}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *CheckpointIndex) GetCodec() uint32 {
@@ -2623,14 +2791,15 @@ type CheckpointHead struct {
 	Writer       string                 `protobuf:"bytes,14,opt,name=writer,proto3" json:"writer,omitempty"`
 	Checkpoint   *Checkpointed          `protobuf:"bytes,15,opt,name=checkpoint,proto3" json:"checkpoint,omitempty"`
 	// The entry in which the checkpoint's record stands.
-	CheckpointAt  uint64 `protobuf:"varint,16,opt,name=checkpoint_at,json=checkpointAt,proto3" json:"checkpoint_at,omitempty"`
+	CheckpointAt  uint64   `protobuf:"varint,16,opt,name=checkpoint_at,json=checkpointAt,proto3" json:"checkpoint_at,omitempty"`
+	Leases        []*Lease `protobuf:"bytes,20,rep,name=leases,proto3" json:"leases,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CheckpointHead) Reset() {
 	*x = CheckpointHead{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[34]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2642,7 +2811,7 @@ func (x *CheckpointHead) String() string {
 func (*CheckpointHead) ProtoMessage() {}
 
 func (x *CheckpointHead) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[34]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2655,7 +2824,7 @@ func (x *CheckpointHead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckpointHead.ProtoReflect.Descriptor instead.
 func (*CheckpointHead) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{34}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *CheckpointHead) GetCatalog() string {
@@ -2770,6 +2939,89 @@ func (x *CheckpointHead) GetCheckpointAt() uint64 {
 	return 0
 }
 
+func (x *CheckpointHead) GetLeases() []*Lease {
+	if x != nil {
+		return x.Leases
+	}
+	return nil
+}
+
+type Lease struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Snapshot      uint64                 `protobuf:"varint,2,opt,name=snapshot,proto3" json:"snapshot,omitempty"`
+	Note          string                 `protobuf:"bytes,3,opt,name=note,proto3" json:"note,omitempty"`
+	SinceMs       int64                  `protobuf:"varint,4,opt,name=since_ms,json=sinceMs,proto3" json:"since_ms,omitempty"`
+	UntilMs       int64                  `protobuf:"varint,5,opt,name=until_ms,json=untilMs,proto3" json:"until_ms,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Lease) Reset() {
+	*x = Lease{}
+	mi := &file_twophase_recordpb_record_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Lease) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Lease) ProtoMessage() {}
+
+func (x *Lease) ProtoReflect() protoreflect.Message {
+	mi := &file_twophase_recordpb_record_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Lease.ProtoReflect.Descriptor instead.
+func (*Lease) Descriptor() ([]byte, []int) {
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{37}
+}
+
+func (x *Lease) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *Lease) GetSnapshot() uint64 {
+	if x != nil {
+		return x.Snapshot
+	}
+	return 0
+}
+
+func (x *Lease) GetNote() string {
+	if x != nil {
+		return x.Note
+	}
+	return ""
+}
+
+func (x *Lease) GetSinceMs() int64 {
+	if x != nil {
+		return x.SinceMs
+	}
+	return 0
+}
+
+func (x *Lease) GetUntilMs() int64 {
+	if x != nil {
+		return x.UntilMs
+	}
+	return 0
+}
+
 type Waiting struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Sealed        bool                   `protobuf:"varint,1,opt,name=sealed,proto3" json:"sealed,omitempty"`
@@ -2780,7 +3032,7 @@ type Waiting struct {
 
 func (x *Waiting) Reset() {
 	*x = Waiting{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[35]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2792,7 +3044,7 @@ func (x *Waiting) String() string {
 func (*Waiting) ProtoMessage() {}
 
 func (x *Waiting) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[35]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2805,7 +3057,7 @@ func (x *Waiting) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Waiting.ProtoReflect.Descriptor instead.
 func (*Waiting) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{35}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Waiting) GetSealed() bool {
@@ -2834,7 +3086,7 @@ type Round struct {
 
 func (x *Round) Reset() {
 	*x = Round{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[36]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2846,7 +3098,7 @@ func (x *Round) String() string {
 func (*Round) ProtoMessage() {}
 
 func (x *Round) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[36]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2859,7 +3111,7 @@ func (x *Round) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Round.ProtoReflect.Descriptor instead.
 func (*Round) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{36}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Round) GetId() *RoundID {
@@ -2902,7 +3154,7 @@ type Segment struct {
 
 func (x *Segment) Reset() {
 	*x = Segment{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[37]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2914,7 +3166,7 @@ func (x *Segment) String() string {
 func (*Segment) ProtoMessage() {}
 
 func (x *Segment) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[37]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2927,7 +3179,7 @@ func (x *Segment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Segment.ProtoReflect.Descriptor instead.
 func (*Segment) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{37}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Segment) GetTables() []*Table {
@@ -2970,13 +3222,15 @@ type Table struct {
 	Fence           *Fence                 `protobuf:"bytes,15,opt,name=fence,proto3" json:"fence,omitempty"`
 	Opened          *Opened                `protobuf:"bytes,16,opt,name=opened,proto3" json:"opened,omitempty"`
 	ReleasedMs      int64                  `protobuf:"varint,17,opt,name=released_ms,json=releasedMs,proto3" json:"released_ms,omitempty"`
+	FrozenSinceMs   int64                  `protobuf:"varint,20,opt,name=frozen_since_ms,json=frozenSinceMs,proto3" json:"frozen_since_ms,omitempty"`
+	Guests          []*Guest               `protobuf:"bytes,21,rep,name=guests,proto3" json:"guests,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
 
 func (x *Table) Reset() {
 	*x = Table{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[38]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2988,7 +3242,7 @@ func (x *Table) String() string {
 func (*Table) ProtoMessage() {}
 
 func (x *Table) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[38]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3001,7 +3255,7 @@ func (x *Table) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Table.ProtoReflect.Descriptor instead.
 func (*Table) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{38}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Table) GetRegistered() *Registered {
@@ -3123,6 +3377,20 @@ func (x *Table) GetReleasedMs() int64 {
 	return 0
 }
 
+func (x *Table) GetFrozenSinceMs() int64 {
+	if x != nil {
+		return x.FrozenSinceMs
+	}
+	return 0
+}
+
+func (x *Table) GetGuests() []*Guest {
+	if x != nil {
+		return x.Guests
+	}
+	return nil
+}
+
 type Fence struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Version       int64                  `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
@@ -3136,7 +3404,7 @@ type Fence struct {
 
 func (x *Fence) Reset() {
 	*x = Fence{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[39]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3148,7 +3416,7 @@ func (x *Fence) String() string {
 func (*Fence) ProtoMessage() {}
 
 func (x *Fence) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[39]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3161,7 +3429,7 @@ func (x *Fence) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Fence.ProtoReflect.Descriptor instead.
 func (*Fence) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{39}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Fence) GetVersion() int64 {
@@ -3211,7 +3479,7 @@ type Opened struct {
 
 func (x *Opened) Reset() {
 	*x = Opened{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[40]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3223,7 +3491,7 @@ func (x *Opened) String() string {
 func (*Opened) ProtoMessage() {}
 
 func (x *Opened) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[40]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3236,7 +3504,7 @@ func (x *Opened) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Opened.ProtoReflect.Descriptor instead.
 func (*Opened) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{40}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Opened) GetFrom() uint32 {
@@ -3267,6 +3535,74 @@ func (x *Opened) GetAtMs() int64 {
 	return 0
 }
 
+type Guest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Engine        string                 `protobuf:"bytes,1,opt,name=engine,proto3" json:"engine,omitempty"`
+	Version       int64                  `protobuf:"varint,2,opt,name=version,proto3" json:"version,omitempty"`
+	TimeMs        int64                  `protobuf:"varint,3,opt,name=time_ms,json=timeMs,proto3" json:"time_ms,omitempty"`
+	Count         int64                  `protobuf:"varint,4,opt,name=count,proto3" json:"count,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Guest) Reset() {
+	*x = Guest{}
+	mi := &file_twophase_recordpb_record_proto_msgTypes[44]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Guest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Guest) ProtoMessage() {}
+
+func (x *Guest) ProtoReflect() protoreflect.Message {
+	mi := &file_twophase_recordpb_record_proto_msgTypes[44]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Guest.ProtoReflect.Descriptor instead.
+func (*Guest) Descriptor() ([]byte, []int) {
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{44}
+}
+
+func (x *Guest) GetEngine() string {
+	if x != nil {
+		return x.Engine
+	}
+	return ""
+}
+
+func (x *Guest) GetVersion() int64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *Guest) GetTimeMs() int64 {
+	if x != nil {
+		return x.TimeMs
+	}
+	return 0
+}
+
+func (x *Guest) GetCount() int64 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
 type Change struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Number        int64                  `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
@@ -3277,7 +3613,7 @@ type Change struct {
 
 func (x *Change) Reset() {
 	*x = Change{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[41]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3289,7 +3625,7 @@ func (x *Change) String() string {
 func (*Change) ProtoMessage() {}
 
 func (x *Change) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[41]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3302,7 +3638,7 @@ func (x *Change) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Change.ProtoReflect.Descriptor instead.
 func (*Change) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{41}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Change) GetNumber() int64 {
@@ -3332,7 +3668,7 @@ type History struct {
 
 func (x *History) Reset() {
 	*x = History{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[42]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3344,7 +3680,7 @@ func (x *History) String() string {
 func (*History) ProtoMessage() {}
 
 func (x *History) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[42]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3357,7 +3693,7 @@ func (x *History) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use History.ProtoReflect.Descriptor instead.
 func (*History) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{42}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *History) GetVersion() int64 {
@@ -3410,7 +3746,7 @@ type Outcome struct {
 
 func (x *Outcome) Reset() {
 	*x = Outcome{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[43]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3422,7 +3758,7 @@ func (x *Outcome) String() string {
 func (*Outcome) ProtoMessage() {}
 
 func (x *Outcome) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[43]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3435,7 +3771,7 @@ func (x *Outcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Outcome.ProtoReflect.Descriptor instead.
 func (*Outcome) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{43}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *Outcome) GetCommit() *Committed {
@@ -3500,7 +3836,7 @@ type PartOutcome struct {
 
 func (x *PartOutcome) Reset() {
 	*x = PartOutcome{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[44]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3512,7 +3848,7 @@ func (x *PartOutcome) String() string {
 func (*PartOutcome) ProtoMessage() {}
 
 func (x *PartOutcome) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[44]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3525,7 +3861,7 @@ func (x *PartOutcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PartOutcome.ProtoReflect.Descriptor instead.
 func (*PartOutcome) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{44}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *PartOutcome) GetChange() int64 {
@@ -3572,13 +3908,14 @@ type Snapshot struct {
 	Txns          [][]byte               `protobuf:"bytes,5,rep,name=txns,proto3" json:"txns,omitempty"`
 	Tables        []*SnapshotTable       `protobuf:"bytes,6,rep,name=tables,proto3" json:"tables,omitempty"`
 	Removed       []string               `protobuf:"bytes,7,rep,name=removed,proto3" json:"removed,omitempty"`
+	AsOfMs        int64                  `protobuf:"varint,20,opt,name=as_of_ms,json=asOfMs,proto3" json:"as_of_ms,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Snapshot) Reset() {
 	*x = Snapshot{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[45]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3590,7 +3927,7 @@ func (x *Snapshot) String() string {
 func (*Snapshot) ProtoMessage() {}
 
 func (x *Snapshot) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[45]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3603,7 +3940,7 @@ func (x *Snapshot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Snapshot.ProtoReflect.Descriptor instead.
 func (*Snapshot) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{45}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *Snapshot) GetVersion() uint64 {
@@ -3655,6 +3992,13 @@ func (x *Snapshot) GetRemoved() []string {
 	return nil
 }
 
+func (x *Snapshot) GetAsOfMs() int64 {
+	if x != nil {
+		return x.AsOfMs
+	}
+	return 0
+}
+
 type SnapshotTable struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Table         string                 `protobuf:"bytes,1,opt,name=table,proto3" json:"table,omitempty"`
@@ -3665,7 +4009,7 @@ type SnapshotTable struct {
 
 func (x *SnapshotTable) Reset() {
 	*x = SnapshotTable{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[46]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3677,7 +4021,7 @@ func (x *SnapshotTable) String() string {
 func (*SnapshotTable) ProtoMessage() {}
 
 func (x *SnapshotTable) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[46]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3690,7 +4034,7 @@ func (x *SnapshotTable) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotTable.ProtoReflect.Descriptor instead.
 func (*SnapshotTable) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{46}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *SnapshotTable) GetTable() string {
@@ -3725,7 +4069,7 @@ const file_twophase_recordpb_record_proto_rawDesc = "" +
 	"\x06writer\x18\a \x01(\tR\x06writer\x12?\n" +
 	"\n" +
 	"checkpoint\x18\b \x01(\v2\x1f.txcoord.record.v1.CheckpointedR\n" +
-	"checkpoint\"\xbf\b\n" +
+	"checkpoint\"\xb0\t\n" +
 	"\x06Record\x126\n" +
 	"\x06commit\x18\x01 \x01(\v2\x1c.txcoord.record.v1.CommittedH\x00R\x06commit\x122\n" +
 	"\x05abort\x18\x02 \x01(\v2\x1a.txcoord.record.v1.AbortedH\x00R\x05abort\x12@\n" +
@@ -3748,7 +4092,9 @@ const file_twophase_recordpb_record_proto_rawDesc = "" +
 	"checkpoint\x12-\n" +
 	"\x03tag\x18\x11 \x01(\v2\x19.txcoord.record.v1.TaggedH\x00R\x03tag\x127\n" +
 	"\x05build\x18\x12 \x01(\v2\x1f.txcoord.record.v1.BuildEnabledH\x00R\x05build\x127\n" +
-	"\x05fence\x18\x13 \x01(\v2\x1f.txcoord.record.v1.FenceCountedH\x00R\x05fenceB\b\n" +
+	"\x05fence\x18\x13 \x01(\v2\x1f.txcoord.record.v1.FenceCountedH\x00R\x05fence\x121\n" +
+	"\x05lease\x18\x1e \x01(\v2\x19.txcoord.record.v1.LeasedH\x00R\x05lease\x12<\n" +
+	"\tlease_end\x18\x1f \x01(\v2\x1d.txcoord.record.v1.LeaseEndedH\x00R\bleaseEndB\b\n" +
 	"\x06record\"G\n" +
 	"\tObjectRef\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
@@ -3826,7 +4172,7 @@ const file_twophase_recordpb_record_proto_rawDesc = "" +
 	"\x06detail\x18\x03 \x01(\tR\x06detail\"Z\n" +
 	"\aVerdict\x12\x16\n" +
 	"\x06change\x18\x01 \x01(\x03R\x06change\x127\n" +
-	"\bconflict\x18\x02 \x01(\v2\x1b.txcoord.record.v1.ConflictR\bconflict\"\x81\x03\n" +
+	"\bconflict\x18\x02 \x01(\v2\x1b.txcoord.record.v1.ConflictR\bconflict\"\xa3\x03\n" +
 	"\aForeign\x12\x14\n" +
 	"\x05table\x18\x01 \x01(\tR\x05table\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\x03R\aversion\x12\x1a\n" +
@@ -3839,7 +4185,9 @@ const file_twophase_recordpb_record_proto_rawDesc = "" +
 	"\x06engine\x18\b \x01(\tR\x06engine\x125\n" +
 	"\x05found\x18\t \x03(\v2\x1f.txcoord.record.v1.FoundVersionR\x05found\x126\n" +
 	"\bverdicts\x18\n" +
-	" \x03(\v2\x1a.txcoord.record.v1.VerdictR\bverdicts\"\xe5\x01\n" +
+	" \x03(\v2\x1a.txcoord.record.v1.VerdictR\bverdicts\x12 \n" +
+	"\fin_commit_ms\x18\x14 \x01(\x03R\n" +
+	"inCommitMs\"\xe5\x01\n" +
 	"\aBarrier\x12\x14\n" +
 	"\x05table\x18\x01 \x01(\tR\x05table\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\x03R\aversion\x12\x1a\n" +
@@ -3903,13 +4251,23 @@ const file_twophase_recordpb_record_proto_rawDesc = "" +
 	"\x06object\x18\x02 \x01(\v2\x1c.txcoord.record.v1.ObjectRefR\x06object\"8\n" +
 	"\x06Tagged\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1a\n" +
-	"\bsnapshot\x18\x02 \x01(\x04R\bsnapshot\"$\n" +
+	"\bsnapshot\x18\x02 \x01(\x04R\bsnapshot\"u\n" +
+	"\x06Leased\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1a\n" +
+	"\bsnapshot\x18\x02 \x01(\x04R\bsnapshot\x12\x15\n" +
+	"\x06ttl_ms\x18\x03 \x01(\x03R\x05ttlMs\x12\x12\n" +
+	"\x04note\x18\x04 \x01(\tR\x04note\x12\x14\n" +
+	"\x05renew\x18\x05 \x01(\bR\x05renew\"7\n" +
+	"\n" +
+	"LeaseEnded\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x19\n" +
+	"\buntil_ms\x18\x02 \x01(\x03R\auntilMs\"$\n" +
 	"\fBuildEnabled\x12\x14\n" +
 	"\x05codec\x18\x01 \x01(\rR\x05codec\"\x98\x01\n" +
 	"\x0fCheckpointIndex\x12\x14\n" +
 	"\x05codec\x18\x01 \x01(\rR\x05codec\x125\n" +
 	"\x04head\x18\x02 \x01(\v2!.txcoord.record.v1.CheckpointHeadR\x04head\x128\n" +
-	"\bsegments\x18\x03 \x03(\v2\x1c.txcoord.record.v1.ObjectRefR\bsegments\"\xe4\x04\n" +
+	"\bsegments\x18\x03 \x03(\v2\x1c.txcoord.record.v1.ObjectRefR\bsegments\"\x96\x05\n" +
 	"\x0eCheckpointHead\x12\x18\n" +
 	"\acatalog\x18\x01 \x01(\tR\acatalog\x12 \n" +
 	"\vincarnation\x18\x02 \x01(\tR\vincarnation\x12\x1a\n" +
@@ -3929,7 +4287,14 @@ const file_twophase_recordpb_record_proto_rawDesc = "" +
 	"\n" +
 	"checkpoint\x18\x0f \x01(\v2\x1f.txcoord.record.v1.CheckpointedR\n" +
 	"checkpoint\x12#\n" +
-	"\rcheckpoint_at\x18\x10 \x01(\x04R\fcheckpointAt\"5\n" +
+	"\rcheckpoint_at\x18\x10 \x01(\x04R\fcheckpointAt\x120\n" +
+	"\x06leases\x18\x14 \x03(\v2\x18.txcoord.record.v1.LeaseR\x06leases\"}\n" +
+	"\x05Lease\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1a\n" +
+	"\bsnapshot\x18\x02 \x01(\x04R\bsnapshot\x12\x12\n" +
+	"\x04note\x18\x03 \x01(\tR\x04note\x12\x19\n" +
+	"\bsince_ms\x18\x04 \x01(\x03R\asinceMs\x12\x19\n" +
+	"\buntil_ms\x18\x05 \x01(\x03R\auntilMs\"5\n" +
 	"\aWaiting\x12\x16\n" +
 	"\x06sealed\x18\x01 \x01(\bR\x06sealed\x12\x12\n" +
 	"\x04txns\x18\x02 \x03(\fR\x04txns\"\x97\x01\n" +
@@ -3941,7 +4306,7 @@ const file_twophase_recordpb_record_proto_rawDesc = "" +
 	"\aSegment\x120\n" +
 	"\x06tables\x18\x01 \x03(\v2\x18.txcoord.record.v1.TableR\x06tables\x126\n" +
 	"\boutcomes\x18\x02 \x03(\v2\x1a.txcoord.record.v1.OutcomeR\boutcomes\x129\n" +
-	"\tsnapshots\x18\x03 \x03(\v2\x1b.txcoord.record.v1.SnapshotR\tsnapshots\"\xb2\x05\n" +
+	"\tsnapshots\x18\x03 \x03(\v2\x1b.txcoord.record.v1.SnapshotR\tsnapshots\"\x8c\x06\n" +
 	"\x05Table\x12=\n" +
 	"\n" +
 	"registered\x18\x01 \x01(\v2\x1d.txcoord.record.v1.RegisteredR\n" +
@@ -3964,7 +4329,9 @@ const file_twophase_recordpb_record_proto_rawDesc = "" +
 	"\x05fence\x18\x0f \x01(\v2\x18.txcoord.record.v1.FenceR\x05fence\x121\n" +
 	"\x06opened\x18\x10 \x01(\v2\x19.txcoord.record.v1.OpenedR\x06opened\x12\x1f\n" +
 	"\vreleased_ms\x18\x11 \x01(\x03R\n" +
-	"releasedMs\"\x8f\x01\n" +
+	"releasedMs\x12&\n" +
+	"\x0ffrozen_since_ms\x18\x14 \x01(\x03R\rfrozenSinceMs\x120\n" +
+	"\x06guests\x18\x15 \x03(\v2\x18.txcoord.record.v1.GuestR\x06guests\"\x8f\x01\n" +
 	"\x05Fence\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\x03R\aversion\x12\x19\n" +
 	"\bsince_ms\x18\x02 \x01(\x03R\asinceMs\x12\x16\n" +
@@ -3976,7 +4343,12 @@ const file_twophase_recordpb_record_proto_rawDesc = "" +
 	"\x04from\x18\x01 \x01(\rR\x04from\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\x03R\aversion\x12\x16\n" +
 	"\x06engine\x18\x03 \x01(\tR\x06engine\x12\x13\n" +
-	"\x05at_ms\x18\x04 \x01(\x03R\x04atMs\"2\n" +
+	"\x05at_ms\x18\x04 \x01(\x03R\x04atMs\"h\n" +
+	"\x05Guest\x12\x16\n" +
+	"\x06engine\x18\x01 \x01(\tR\x06engine\x12\x18\n" +
+	"\aversion\x18\x02 \x01(\x03R\aversion\x12\x17\n" +
+	"\atime_ms\x18\x03 \x01(\x03R\x06timeMs\x12\x14\n" +
+	"\x05count\x18\x04 \x01(\x03R\x05count\"2\n" +
 	"\x06Change\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x03R\x06number\x12\x10\n" +
 	"\x03txn\x18\x02 \x01(\fR\x03txn\"\x9e\x01\n" +
@@ -3999,7 +4371,7 @@ const file_twophase_recordpb_record_proto_rawDesc = "" +
 	"\x06status\x18\x02 \x01(\rR\x06status\x12\x18\n" +
 	"\aversion\x18\x03 \x01(\x03R\aversion\x12\x14\n" +
 	"\x05place\x18\x04 \x01(\rR\x05place\x127\n" +
-	"\bconflict\x18\x05 \x01(\v2\x1b.txcoord.record.v1.ConflictR\bconflict\"\xd7\x01\n" +
+	"\bconflict\x18\x05 \x01(\v2\x1b.txcoord.record.v1.ConflictR\bconflict\"\xf1\x01\n" +
 	"\bSnapshot\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\x04R\aversion\x12\x17\n" +
 	"\atime_ms\x18\x02 \x01(\x03R\x06timeMs\x12\x1a\n" +
@@ -4007,7 +4379,8 @@ const file_twophase_recordpb_record_proto_rawDesc = "" +
 	"\x05cause\x18\x04 \x01(\tR\x05cause\x12\x12\n" +
 	"\x04txns\x18\x05 \x03(\fR\x04txns\x128\n" +
 	"\x06tables\x18\x06 \x03(\v2 .txcoord.record.v1.SnapshotTableR\x06tables\x12\x18\n" +
-	"\aremoved\x18\a \x03(\tR\aremoved\"?\n" +
+	"\aremoved\x18\a \x03(\tR\aremoved\x12\x18\n" +
+	"\bas_of_ms\x18\x14 \x01(\x03R\x06asOfMs\"?\n" +
 	"\rSnapshotTable\x12\x14\n" +
 	"\x05table\x18\x01 \x01(\tR\x05table\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\x03R\aversionB.Z,github.com/txcoord/txcoord/twophase/recordpbb\x06proto3"
@@ -4024,7 +4397,7 @@ func file_twophase_recordpb_record_proto_rawDescGZIP() []byte {
 	return file_twophase_recordpb_record_proto_rawDescData
 }
 
-var file_twophase_recordpb_record_proto_msgTypes = make([]protoimpl.MessageInfo, 47)
+var file_twophase_recordpb_record_proto_msgTypes = make([]protoimpl.MessageInfo, 51)
 var file_twophase_recordpb_record_proto_goTypes = []any{
 	(*Entry)(nil),           // 0: txcoord.record.v1.Entry
 	(*Header)(nil),          // 1: txcoord.record.v1.Header
@@ -4058,21 +4431,25 @@ var file_twophase_recordpb_record_proto_goTypes = []any{
 	(*SettingChanged)(nil),  // 29: txcoord.record.v1.SettingChanged
 	(*Checkpointed)(nil),    // 30: txcoord.record.v1.Checkpointed
 	(*Tagged)(nil),          // 31: txcoord.record.v1.Tagged
-	(*BuildEnabled)(nil),    // 32: txcoord.record.v1.BuildEnabled
-	(*CheckpointIndex)(nil), // 33: txcoord.record.v1.CheckpointIndex
-	(*CheckpointHead)(nil),  // 34: txcoord.record.v1.CheckpointHead
-	(*Waiting)(nil),         // 35: txcoord.record.v1.Waiting
-	(*Round)(nil),           // 36: txcoord.record.v1.Round
-	(*Segment)(nil),         // 37: txcoord.record.v1.Segment
-	(*Table)(nil),           // 38: txcoord.record.v1.Table
-	(*Fence)(nil),           // 39: txcoord.record.v1.Fence
-	(*Opened)(nil),          // 40: txcoord.record.v1.Opened
-	(*Change)(nil),          // 41: txcoord.record.v1.Change
-	(*History)(nil),         // 42: txcoord.record.v1.History
-	(*Outcome)(nil),         // 43: txcoord.record.v1.Outcome
-	(*PartOutcome)(nil),     // 44: txcoord.record.v1.PartOutcome
-	(*Snapshot)(nil),        // 45: txcoord.record.v1.Snapshot
-	(*SnapshotTable)(nil),   // 46: txcoord.record.v1.SnapshotTable
+	(*Leased)(nil),          // 32: txcoord.record.v1.Leased
+	(*LeaseEnded)(nil),      // 33: txcoord.record.v1.LeaseEnded
+	(*BuildEnabled)(nil),    // 34: txcoord.record.v1.BuildEnabled
+	(*CheckpointIndex)(nil), // 35: txcoord.record.v1.CheckpointIndex
+	(*CheckpointHead)(nil),  // 36: txcoord.record.v1.CheckpointHead
+	(*Lease)(nil),           // 37: txcoord.record.v1.Lease
+	(*Waiting)(nil),         // 38: txcoord.record.v1.Waiting
+	(*Round)(nil),           // 39: txcoord.record.v1.Round
+	(*Segment)(nil),         // 40: txcoord.record.v1.Segment
+	(*Table)(nil),           // 41: txcoord.record.v1.Table
+	(*Fence)(nil),           // 42: txcoord.record.v1.Fence
+	(*Opened)(nil),          // 43: txcoord.record.v1.Opened
+	(*Guest)(nil),           // 44: txcoord.record.v1.Guest
+	(*Change)(nil),          // 45: txcoord.record.v1.Change
+	(*History)(nil),         // 46: txcoord.record.v1.History
+	(*Outcome)(nil),         // 47: txcoord.record.v1.Outcome
+	(*PartOutcome)(nil),     // 48: txcoord.record.v1.PartOutcome
+	(*Snapshot)(nil),        // 49: txcoord.record.v1.Snapshot
+	(*SnapshotTable)(nil),   // 50: txcoord.record.v1.SnapshotTable
 }
 var file_twophase_recordpb_record_proto_depIdxs = []int32{
 	1,  // 0: txcoord.record.v1.Entry.header:type_name -> txcoord.record.v1.Header
@@ -4095,59 +4472,63 @@ var file_twophase_recordpb_record_proto_depIdxs = []int32{
 	29, // 17: txcoord.record.v1.Record.setting:type_name -> txcoord.record.v1.SettingChanged
 	30, // 18: txcoord.record.v1.Record.checkpoint:type_name -> txcoord.record.v1.Checkpointed
 	31, // 19: txcoord.record.v1.Record.tag:type_name -> txcoord.record.v1.Tagged
-	32, // 20: txcoord.record.v1.Record.build:type_name -> txcoord.record.v1.BuildEnabled
+	34, // 20: txcoord.record.v1.Record.build:type_name -> txcoord.record.v1.BuildEnabled
 	25, // 21: txcoord.record.v1.Record.fence:type_name -> txcoord.record.v1.FenceCounted
-	5,  // 22: txcoord.record.v1.Shape.apps:type_name -> txcoord.record.v1.AppVersion
-	4,  // 23: txcoord.record.v1.Part.read:type_name -> txcoord.record.v1.ReadPoint
-	3,  // 24: txcoord.record.v1.Part.facts_ref:type_name -> txcoord.record.v1.ObjectRef
-	6,  // 25: txcoord.record.v1.Part.shape:type_name -> txcoord.record.v1.Shape
-	8,  // 26: txcoord.record.v1.Part.create:type_name -> txcoord.record.v1.Creation
-	4,  // 27: txcoord.record.v1.ReadPart.read:type_name -> txcoord.record.v1.ReadPoint
-	7,  // 28: txcoord.record.v1.Committed.parts:type_name -> txcoord.record.v1.Part
-	9,  // 29: txcoord.record.v1.Committed.reads:type_name -> txcoord.record.v1.ReadPart
-	12, // 30: txcoord.record.v1.PublishedTable.versions:type_name -> txcoord.record.v1.FoundVersion
-	13, // 31: txcoord.record.v1.Published.round:type_name -> txcoord.record.v1.RoundID
-	14, // 32: txcoord.record.v1.Published.tables:type_name -> txcoord.record.v1.PublishedTable
-	16, // 33: txcoord.record.v1.Verdict.conflict:type_name -> txcoord.record.v1.Conflict
-	3,  // 34: txcoord.record.v1.Foreign.facts_ref:type_name -> txcoord.record.v1.ObjectRef
-	5,  // 35: txcoord.record.v1.Foreign.apps:type_name -> txcoord.record.v1.AppVersion
-	12, // 36: txcoord.record.v1.Foreign.found:type_name -> txcoord.record.v1.FoundVersion
-	17, // 37: txcoord.record.v1.Foreign.verdicts:type_name -> txcoord.record.v1.Verdict
-	12, // 38: txcoord.record.v1.Barrier.found:type_name -> txcoord.record.v1.FoundVersion
-	17, // 39: txcoord.record.v1.Barrier.verdicts:type_name -> txcoord.record.v1.Verdict
-	17, // 40: txcoord.record.v1.Range.verdicts:type_name -> txcoord.record.v1.Verdict
-	13, // 41: txcoord.record.v1.Frozen.round:type_name -> txcoord.record.v1.RoundID
-	3,  // 42: txcoord.record.v1.Checkpointed.object:type_name -> txcoord.record.v1.ObjectRef
-	34, // 43: txcoord.record.v1.CheckpointIndex.head:type_name -> txcoord.record.v1.CheckpointHead
-	3,  // 44: txcoord.record.v1.CheckpointIndex.segments:type_name -> txcoord.record.v1.ObjectRef
-	29, // 45: txcoord.record.v1.CheckpointHead.caps:type_name -> txcoord.record.v1.SettingChanged
-	35, // 46: txcoord.record.v1.CheckpointHead.waiting:type_name -> txcoord.record.v1.Waiting
-	36, // 47: txcoord.record.v1.CheckpointHead.rounds:type_name -> txcoord.record.v1.Round
-	31, // 48: txcoord.record.v1.CheckpointHead.tags:type_name -> txcoord.record.v1.Tagged
-	30, // 49: txcoord.record.v1.CheckpointHead.checkpoint:type_name -> txcoord.record.v1.Checkpointed
-	13, // 50: txcoord.record.v1.Round.id:type_name -> txcoord.record.v1.RoundID
-	29, // 51: txcoord.record.v1.Round.caps:type_name -> txcoord.record.v1.SettingChanged
-	38, // 52: txcoord.record.v1.Segment.tables:type_name -> txcoord.record.v1.Table
-	43, // 53: txcoord.record.v1.Segment.outcomes:type_name -> txcoord.record.v1.Outcome
-	45, // 54: txcoord.record.v1.Segment.snapshots:type_name -> txcoord.record.v1.Snapshot
-	22, // 55: txcoord.record.v1.Table.registered:type_name -> txcoord.record.v1.Registered
-	41, // 56: txcoord.record.v1.Table.pending:type_name -> txcoord.record.v1.Change
-	42, // 57: txcoord.record.v1.Table.history:type_name -> txcoord.record.v1.History
-	26, // 58: txcoord.record.v1.Table.frozen:type_name -> txcoord.record.v1.Frozen
-	41, // 59: txcoord.record.v1.Table.diverged:type_name -> txcoord.record.v1.Change
-	39, // 60: txcoord.record.v1.Table.fence:type_name -> txcoord.record.v1.Fence
-	40, // 61: txcoord.record.v1.Table.opened:type_name -> txcoord.record.v1.Opened
-	3,  // 62: txcoord.record.v1.History.facts_ref:type_name -> txcoord.record.v1.ObjectRef
-	10, // 63: txcoord.record.v1.Outcome.commit:type_name -> txcoord.record.v1.Committed
-	11, // 64: txcoord.record.v1.Outcome.abort:type_name -> txcoord.record.v1.Aborted
-	44, // 65: txcoord.record.v1.Outcome.parts:type_name -> txcoord.record.v1.PartOutcome
-	16, // 66: txcoord.record.v1.PartOutcome.conflict:type_name -> txcoord.record.v1.Conflict
-	46, // 67: txcoord.record.v1.Snapshot.tables:type_name -> txcoord.record.v1.SnapshotTable
-	68, // [68:68] is the sub-list for method output_type
-	68, // [68:68] is the sub-list for method input_type
-	68, // [68:68] is the sub-list for extension type_name
-	68, // [68:68] is the sub-list for extension extendee
-	0,  // [0:68] is the sub-list for field type_name
+	32, // 22: txcoord.record.v1.Record.lease:type_name -> txcoord.record.v1.Leased
+	33, // 23: txcoord.record.v1.Record.lease_end:type_name -> txcoord.record.v1.LeaseEnded
+	5,  // 24: txcoord.record.v1.Shape.apps:type_name -> txcoord.record.v1.AppVersion
+	4,  // 25: txcoord.record.v1.Part.read:type_name -> txcoord.record.v1.ReadPoint
+	3,  // 26: txcoord.record.v1.Part.facts_ref:type_name -> txcoord.record.v1.ObjectRef
+	6,  // 27: txcoord.record.v1.Part.shape:type_name -> txcoord.record.v1.Shape
+	8,  // 28: txcoord.record.v1.Part.create:type_name -> txcoord.record.v1.Creation
+	4,  // 29: txcoord.record.v1.ReadPart.read:type_name -> txcoord.record.v1.ReadPoint
+	7,  // 30: txcoord.record.v1.Committed.parts:type_name -> txcoord.record.v1.Part
+	9,  // 31: txcoord.record.v1.Committed.reads:type_name -> txcoord.record.v1.ReadPart
+	12, // 32: txcoord.record.v1.PublishedTable.versions:type_name -> txcoord.record.v1.FoundVersion
+	13, // 33: txcoord.record.v1.Published.round:type_name -> txcoord.record.v1.RoundID
+	14, // 34: txcoord.record.v1.Published.tables:type_name -> txcoord.record.v1.PublishedTable
+	16, // 35: txcoord.record.v1.Verdict.conflict:type_name -> txcoord.record.v1.Conflict
+	3,  // 36: txcoord.record.v1.Foreign.facts_ref:type_name -> txcoord.record.v1.ObjectRef
+	5,  // 37: txcoord.record.v1.Foreign.apps:type_name -> txcoord.record.v1.AppVersion
+	12, // 38: txcoord.record.v1.Foreign.found:type_name -> txcoord.record.v1.FoundVersion
+	17, // 39: txcoord.record.v1.Foreign.verdicts:type_name -> txcoord.record.v1.Verdict
+	12, // 40: txcoord.record.v1.Barrier.found:type_name -> txcoord.record.v1.FoundVersion
+	17, // 41: txcoord.record.v1.Barrier.verdicts:type_name -> txcoord.record.v1.Verdict
+	17, // 42: txcoord.record.v1.Range.verdicts:type_name -> txcoord.record.v1.Verdict
+	13, // 43: txcoord.record.v1.Frozen.round:type_name -> txcoord.record.v1.RoundID
+	3,  // 44: txcoord.record.v1.Checkpointed.object:type_name -> txcoord.record.v1.ObjectRef
+	36, // 45: txcoord.record.v1.CheckpointIndex.head:type_name -> txcoord.record.v1.CheckpointHead
+	3,  // 46: txcoord.record.v1.CheckpointIndex.segments:type_name -> txcoord.record.v1.ObjectRef
+	29, // 47: txcoord.record.v1.CheckpointHead.caps:type_name -> txcoord.record.v1.SettingChanged
+	38, // 48: txcoord.record.v1.CheckpointHead.waiting:type_name -> txcoord.record.v1.Waiting
+	39, // 49: txcoord.record.v1.CheckpointHead.rounds:type_name -> txcoord.record.v1.Round
+	31, // 50: txcoord.record.v1.CheckpointHead.tags:type_name -> txcoord.record.v1.Tagged
+	30, // 51: txcoord.record.v1.CheckpointHead.checkpoint:type_name -> txcoord.record.v1.Checkpointed
+	37, // 52: txcoord.record.v1.CheckpointHead.leases:type_name -> txcoord.record.v1.Lease
+	13, // 53: txcoord.record.v1.Round.id:type_name -> txcoord.record.v1.RoundID
+	29, // 54: txcoord.record.v1.Round.caps:type_name -> txcoord.record.v1.SettingChanged
+	41, // 55: txcoord.record.v1.Segment.tables:type_name -> txcoord.record.v1.Table
+	47, // 56: txcoord.record.v1.Segment.outcomes:type_name -> txcoord.record.v1.Outcome
+	49, // 57: txcoord.record.v1.Segment.snapshots:type_name -> txcoord.record.v1.Snapshot
+	22, // 58: txcoord.record.v1.Table.registered:type_name -> txcoord.record.v1.Registered
+	45, // 59: txcoord.record.v1.Table.pending:type_name -> txcoord.record.v1.Change
+	46, // 60: txcoord.record.v1.Table.history:type_name -> txcoord.record.v1.History
+	26, // 61: txcoord.record.v1.Table.frozen:type_name -> txcoord.record.v1.Frozen
+	45, // 62: txcoord.record.v1.Table.diverged:type_name -> txcoord.record.v1.Change
+	42, // 63: txcoord.record.v1.Table.fence:type_name -> txcoord.record.v1.Fence
+	43, // 64: txcoord.record.v1.Table.opened:type_name -> txcoord.record.v1.Opened
+	44, // 65: txcoord.record.v1.Table.guests:type_name -> txcoord.record.v1.Guest
+	3,  // 66: txcoord.record.v1.History.facts_ref:type_name -> txcoord.record.v1.ObjectRef
+	10, // 67: txcoord.record.v1.Outcome.commit:type_name -> txcoord.record.v1.Committed
+	11, // 68: txcoord.record.v1.Outcome.abort:type_name -> txcoord.record.v1.Aborted
+	48, // 69: txcoord.record.v1.Outcome.parts:type_name -> txcoord.record.v1.PartOutcome
+	16, // 70: txcoord.record.v1.PartOutcome.conflict:type_name -> txcoord.record.v1.Conflict
+	50, // 71: txcoord.record.v1.Snapshot.tables:type_name -> txcoord.record.v1.SnapshotTable
+	72, // [72:72] is the sub-list for method output_type
+	72, // [72:72] is the sub-list for method input_type
+	72, // [72:72] is the sub-list for extension type_name
+	72, // [72:72] is the sub-list for extension extendee
+	0,  // [0:72] is the sub-list for field type_name
 }
 
 func init() { file_twophase_recordpb_record_proto_init() }
@@ -4175,6 +4556,8 @@ func file_twophase_recordpb_record_proto_init() {
 		(*Record_Tag)(nil),
 		(*Record_Build)(nil),
 		(*Record_Fence)(nil),
+		(*Record_Lease)(nil),
+		(*Record_LeaseEnd)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -4182,7 +4565,7 @@ func file_twophase_recordpb_record_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_twophase_recordpb_record_proto_rawDesc), len(file_twophase_recordpb_record_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   47,
+			NumMessages:   51,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

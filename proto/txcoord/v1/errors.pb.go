@@ -46,6 +46,8 @@ const (
 	ErrorReason_ERROR_REASON_TRANSACTION_NOT_FOUND ErrorReason = 12
 	// NOT_FOUND: no such snapshot, or no tag of that name.
 	ErrorReason_ERROR_REASON_SNAPSHOT_NOT_FOUND ErrorReason = 13
+	// NOT_FOUND: no such lease, or it has ended.
+	ErrorReason_ERROR_REASON_LEASE_NOT_FOUND ErrorReason = 14
 	// ABORTED: recorded and final. A rule was broken. With ConflictDetail.
 	ErrorReason_ERROR_REASON_CONFLICT ErrorReason = 20
 	// ABORTED: recorded and final. The deadline passed. With ConflictDetail.
@@ -64,6 +66,9 @@ const (
 	ErrorReason_ERROR_REASON_APP_VERSION_APPLIED ErrorReason = 32
 	// ALREADY_EXISTS: the name or the URI is another table's. With TableDetail.
 	ErrorReason_ERROR_REASON_TABLE_EXISTS ErrorReason = 33
+	// ALREADY_EXISTS: the id is that of a lease of another snapshot. With FieldDetail
+	// where it is about a field.
+	ErrorReason_ERROR_REASON_LEASE_EXISTS ErrorReason = 34
 	// FAILED_PRECONDITION: a listed part was never staged under this token. With
 	// TableDetail, `file` holding the digest.
 	ErrorReason_ERROR_REASON_PART_NOT_STAGED ErrorReason = 40
@@ -100,8 +105,16 @@ const (
 	// FAILED_PRECONDITION: there is no Delta table at the URI, or, for Create,
 	// there is one. With TableDetail.
 	ErrorReason_ERROR_REASON_NOT_A_TABLE ErrorReason = 52
-	// FAILED_PRECONDITION: the table is not frozen, or thaws by itself.
-	ErrorReason_ERROR_REASON_NOTHING_TO_THAW ErrorReason = 53
+	// FAILED_PRECONDITION: the table is not frozen, thaws by itself, or was resolved.
+	ErrorReason_ERROR_REASON_NOTHING_TO_RESOLVE ErrorReason = 53
+	// FAILED_PRECONDITION: the grace after the freeze of a replaced table has not
+	// passed. With TableDetail and `google.rpc.RetryInfo`.
+	ErrorReason_ERROR_REASON_TOO_EARLY ErrorReason = 54
+	// FAILED_PRECONDITION: what would be done is not what the preview said. Nothing
+	// was done.
+	ErrorReason_ERROR_REASON_PLAN_CHANGED ErrorReason = 55
+	// FAILED_PRECONDITION: this server does no maintenance.
+	ErrorReason_ERROR_REASON_MAINTENANCE_OFF ErrorReason = 56
 	// OUT_OF_RANGE: the read point is too old to be checked. With TableDetail.
 	ErrorReason_ERROR_REASON_READ_POINT_TOO_OLD ErrorReason = 60
 	// OUT_OF_RANGE: the snapshot is older than what the catalog keeps, or a watch
@@ -145,6 +158,7 @@ var (
 		11:  "ERROR_REASON_TABLE_NOT_FOUND",
 		12:  "ERROR_REASON_TRANSACTION_NOT_FOUND",
 		13:  "ERROR_REASON_SNAPSHOT_NOT_FOUND",
+		14:  "ERROR_REASON_LEASE_NOT_FOUND",
 		20:  "ERROR_REASON_CONFLICT",
 		21:  "ERROR_REASON_EXPIRED",
 		22:  "ERROR_REASON_ABORTED",
@@ -152,6 +166,7 @@ var (
 		31:  "ERROR_REASON_KEY_COMMITTED",
 		32:  "ERROR_REASON_APP_VERSION_APPLIED",
 		33:  "ERROR_REASON_TABLE_EXISTS",
+		34:  "ERROR_REASON_LEASE_EXISTS",
 		40:  "ERROR_REASON_PART_NOT_STAGED",
 		41:  "ERROR_REASON_PART_UNREADABLE",
 		42:  "ERROR_REASON_FEATURE_UNSUPPORTED",
@@ -165,7 +180,10 @@ var (
 		50:  "ERROR_REASON_TABLE_PROPERTY",
 		51:  "ERROR_REASON_CHANGES_PENDING",
 		52:  "ERROR_REASON_NOT_A_TABLE",
-		53:  "ERROR_REASON_NOTHING_TO_THAW",
+		53:  "ERROR_REASON_NOTHING_TO_RESOLVE",
+		54:  "ERROR_REASON_TOO_EARLY",
+		55:  "ERROR_REASON_PLAN_CHANGED",
+		56:  "ERROR_REASON_MAINTENANCE_OFF",
 		60:  "ERROR_REASON_READ_POINT_TOO_OLD",
 		61:  "ERROR_REASON_SNAPSHOT_OUT_OF_RANGE",
 		70:  "ERROR_REASON_QUOTA_EXCEEDED",
@@ -190,6 +208,7 @@ var (
 		"ERROR_REASON_TABLE_NOT_FOUND":       11,
 		"ERROR_REASON_TRANSACTION_NOT_FOUND": 12,
 		"ERROR_REASON_SNAPSHOT_NOT_FOUND":    13,
+		"ERROR_REASON_LEASE_NOT_FOUND":       14,
 		"ERROR_REASON_CONFLICT":              20,
 		"ERROR_REASON_EXPIRED":               21,
 		"ERROR_REASON_ABORTED":               22,
@@ -197,6 +216,7 @@ var (
 		"ERROR_REASON_KEY_COMMITTED":         31,
 		"ERROR_REASON_APP_VERSION_APPLIED":   32,
 		"ERROR_REASON_TABLE_EXISTS":          33,
+		"ERROR_REASON_LEASE_EXISTS":          34,
 		"ERROR_REASON_PART_NOT_STAGED":       40,
 		"ERROR_REASON_PART_UNREADABLE":       41,
 		"ERROR_REASON_FEATURE_UNSUPPORTED":   42,
@@ -210,7 +230,10 @@ var (
 		"ERROR_REASON_TABLE_PROPERTY":        50,
 		"ERROR_REASON_CHANGES_PENDING":       51,
 		"ERROR_REASON_NOT_A_TABLE":           52,
-		"ERROR_REASON_NOTHING_TO_THAW":       53,
+		"ERROR_REASON_NOTHING_TO_RESOLVE":    53,
+		"ERROR_REASON_TOO_EARLY":             54,
+		"ERROR_REASON_PLAN_CHANGED":          55,
+		"ERROR_REASON_MAINTENANCE_OFF":       56,
 		"ERROR_REASON_READ_POINT_TOO_OLD":    60,
 		"ERROR_REASON_SNAPSHOT_OUT_OF_RANGE": 61,
 		"ERROR_REASON_QUOTA_EXCEEDED":        70,
@@ -275,6 +298,8 @@ type ConflictDetail struct {
 	Detail string `protobuf:"bytes,7,opt,name=detail,proto3" json:"detail,omitempty"`
 	// The transaction that lost.
 	TransactionId string `protobuf:"bytes,8,opt,name=transaction_id,json=transactionId,proto3" json:"transaction_id,omitempty"`
+	// The attempt of its key that it was; 0 without a key.
+	Attempt       uint32 `protobuf:"varint,9,opt,name=attempt,proto3" json:"attempt,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -363,6 +388,13 @@ func (x *ConflictDetail) GetTransactionId() string {
 		return x.TransactionId
 	}
 	return ""
+}
+
+func (x *ConflictDetail) GetAttempt() uint32 {
+	if x != nil {
+		return x.Attempt
+	}
+	return 0
 }
 
 // LimitDetail names a limit that was passed. Nothing was written.
@@ -890,7 +922,7 @@ var File_txcoord_v1_errors_proto protoreflect.FileDescriptor
 const file_txcoord_v1_errors_proto_rawDesc = "" +
 	"\n" +
 	"\x17txcoord/v1/errors.proto\x12\n" +
-	"txcoord.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17txcoord/v1/common.proto\"\xec\x01\n" +
+	"txcoord.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17txcoord/v1/common.proto\"\x86\x02\n" +
 	"\x0eConflictDetail\x12\x14\n" +
 	"\x05table\x18\x01 \x01(\tR\x05table\x12\x19\n" +
 	"\btable_id\x18\x02 \x01(\tR\atableId\x12\x18\n" +
@@ -899,7 +931,8 @@ const file_txcoord_v1_errors_proto_rawDesc = "" +
 	"\x04path\x18\x05 \x01(\tR\x04path\x12\x16\n" +
 	"\x06winner\x18\x06 \x01(\tR\x06winner\x12\x16\n" +
 	"\x06detail\x18\a \x01(\tR\x06detail\x12%\n" +
-	"\x0etransaction_id\x18\b \x01(\tR\rtransactionId\"M\n" +
+	"\x0etransaction_id\x18\b \x01(\tR\rtransactionId\x12\x18\n" +
+	"\aattempt\x18\t \x01(\rR\aattempt\"M\n" +
 	"\vLimitDetail\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x03R\x05value\x12\x14\n" +
@@ -936,7 +969,7 @@ const file_txcoord_v1_errors_proto_rawDesc = "" +
 	"\n" +
 	"catalog_id\x18\x02 \x01(\tR\tcatalogId\x12 \n" +
 	"\vincarnation\x18\x03 \x01(\tR\vincarnation\x120\n" +
-	"\x05since\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x05since*\xb7\v\n" +
+	"\x05since\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x05since*\xd8\f\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12 \n" +
 	"\x1cERROR_REASON_INVALID_REQUEST\x10\x01\x12\x1f\n" +
@@ -947,14 +980,16 @@ const file_txcoord_v1_errors_proto_rawDesc = "" +
 	"\x12 \n" +
 	"\x1cERROR_REASON_TABLE_NOT_FOUND\x10\v\x12&\n" +
 	"\"ERROR_REASON_TRANSACTION_NOT_FOUND\x10\f\x12#\n" +
-	"\x1fERROR_REASON_SNAPSHOT_NOT_FOUND\x10\r\x12\x19\n" +
+	"\x1fERROR_REASON_SNAPSHOT_NOT_FOUND\x10\r\x12 \n" +
+	"\x1cERROR_REASON_LEASE_NOT_FOUND\x10\x0e\x12\x19\n" +
 	"\x15ERROR_REASON_CONFLICT\x10\x14\x12\x18\n" +
 	"\x14ERROR_REASON_EXPIRED\x10\x15\x12\x18\n" +
 	"\x14ERROR_REASON_ABORTED\x10\x16\x12\x1e\n" +
 	"\x1aERROR_REASON_OTHER_DIGESTS\x10\x1e\x12\x1e\n" +
 	"\x1aERROR_REASON_KEY_COMMITTED\x10\x1f\x12$\n" +
 	" ERROR_REASON_APP_VERSION_APPLIED\x10 \x12\x1d\n" +
-	"\x19ERROR_REASON_TABLE_EXISTS\x10!\x12 \n" +
+	"\x19ERROR_REASON_TABLE_EXISTS\x10!\x12\x1d\n" +
+	"\x19ERROR_REASON_LEASE_EXISTS\x10\"\x12 \n" +
 	"\x1cERROR_REASON_PART_NOT_STAGED\x10(\x12 \n" +
 	"\x1cERROR_REASON_PART_UNREADABLE\x10)\x12$\n" +
 	" ERROR_REASON_FEATURE_UNSUPPORTED\x10*\x12$\n" +
@@ -967,8 +1002,11 @@ const file_txcoord_v1_errors_proto_rawDesc = "" +
 	"\x18ERROR_REASON_TABLE_OWNED\x101\x12\x1f\n" +
 	"\x1bERROR_REASON_TABLE_PROPERTY\x102\x12 \n" +
 	"\x1cERROR_REASON_CHANGES_PENDING\x103\x12\x1c\n" +
-	"\x18ERROR_REASON_NOT_A_TABLE\x104\x12 \n" +
-	"\x1cERROR_REASON_NOTHING_TO_THAW\x105\x12#\n" +
+	"\x18ERROR_REASON_NOT_A_TABLE\x104\x12#\n" +
+	"\x1fERROR_REASON_NOTHING_TO_RESOLVE\x105\x12\x1a\n" +
+	"\x16ERROR_REASON_TOO_EARLY\x106\x12\x1d\n" +
+	"\x19ERROR_REASON_PLAN_CHANGED\x107\x12 \n" +
+	"\x1cERROR_REASON_MAINTENANCE_OFF\x108\x12#\n" +
 	"\x1fERROR_REASON_READ_POINT_TOO_OLD\x10<\x12&\n" +
 	"\"ERROR_REASON_SNAPSHOT_OUT_OF_RANGE\x10=\x12\x1f\n" +
 	"\x1bERROR_REASON_QUOTA_EXCEEDED\x10F\x12\"\n" +

@@ -9,6 +9,7 @@ package txcoordv1
 import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	durationpb "google.golang.org/protobuf/types/known/durationpb"
 	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
@@ -1102,8 +1103,11 @@ type TagSnapshotResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The newest snapshot version.
 	LatestSnapshot uint64 `protobuf:"varint,1,opt,name=latest_snapshot,json=latestSnapshot,proto3" json:"latest_snapshot,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// Which tables' own settings would let another engine break the tag, each with
+	// the property to set.
+	Warnings      []string `protobuf:"bytes,2,rep,name=warnings,proto3" json:"warnings,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *TagSnapshotResponse) Reset() {
@@ -1143,12 +1147,780 @@ func (x *TagSnapshotResponse) GetLatestSnapshot() uint64 {
 	return 0
 }
 
+func (x *TagSnapshotResponse) GetWarnings() []string {
+	if x != nil {
+		return x.Warnings
+	}
+	return nil
+}
+
+// ListTagsRequest asks for all tags.
+type ListTagsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The catalog.
+	Catalog string `protobuf:"bytes,1,opt,name=catalog,proto3" json:"catalog,omitempty"`
+	// The highest snapshot version seen.
+	AtLeastSnapshot uint64 `protobuf:"varint,2,opt,name=at_least_snapshot,json=atLeastSnapshot,proto3" json:"at_least_snapshot,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
+func (x *ListTagsRequest) Reset() {
+	*x = ListTagsRequest{}
+	mi := &file_txcoord_v1_snapshots_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListTagsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListTagsRequest) ProtoMessage() {}
+
+func (x *ListTagsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_txcoord_v1_snapshots_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListTagsRequest.ProtoReflect.Descriptor instead.
+func (*ListTagsRequest) Descriptor() ([]byte, []int) {
+	return file_txcoord_v1_snapshots_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *ListTagsRequest) GetCatalog() string {
+	if x != nil {
+		return x.Catalog
+	}
+	return ""
+}
+
+func (x *ListTagsRequest) GetAtLeastSnapshot() uint64 {
+	if x != nil {
+		return x.AtLeastSnapshot
+	}
+	return 0
+}
+
+// ListTagsResponse has all tags.
+type ListTagsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The newest snapshot version.
+	LatestSnapshot uint64 `protobuf:"varint,1,opt,name=latest_snapshot,json=latestSnapshot,proto3" json:"latest_snapshot,omitempty"`
+	// The tags, by name.
+	Tags          []*Tag `protobuf:"bytes,2,rep,name=tags,proto3" json:"tags,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListTagsResponse) Reset() {
+	*x = ListTagsResponse{}
+	mi := &file_txcoord_v1_snapshots_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListTagsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListTagsResponse) ProtoMessage() {}
+
+func (x *ListTagsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_txcoord_v1_snapshots_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListTagsResponse.ProtoReflect.Descriptor instead.
+func (*ListTagsResponse) Descriptor() ([]byte, []int) {
+	return file_txcoord_v1_snapshots_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *ListTagsResponse) GetLatestSnapshot() uint64 {
+	if x != nil {
+		return x.LatestSnapshot
+	}
+	return 0
+}
+
+func (x *ListTagsResponse) GetTags() []*Tag {
+	if x != nil {
+		return x.Tags
+	}
+	return nil
+}
+
+// Tag is a name for a snapshot.
+type Tag struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The name.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// The snapshot's version.
+	SnapshotVersion uint64 `protobuf:"varint,2,opt,name=snapshot_version,json=snapshotVersion,proto3" json:"snapshot_version,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
+func (x *Tag) Reset() {
+	*x = Tag{}
+	mi := &file_txcoord_v1_snapshots_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Tag) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Tag) ProtoMessage() {}
+
+func (x *Tag) ProtoReflect() protoreflect.Message {
+	mi := &file_txcoord_v1_snapshots_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Tag.ProtoReflect.Descriptor instead.
+func (*Tag) Descriptor() ([]byte, []int) {
+	return file_txcoord_v1_snapshots_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *Tag) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Tag) GetSnapshotVersion() uint64 {
+	if x != nil {
+		return x.SnapshotVersion
+	}
+	return 0
+}
+
+// Lease keeps what a snapshot needs of the tables' logs until it ends.
+type Lease struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its id.
+	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	// The snapshot's version.
+	SnapshotVersion uint64 `protobuf:"varint,2,opt,name=snapshot_version,json=snapshotVersion,proto3" json:"snapshot_version,omitempty"`
+	// What it is for, in words.
+	Note string `protobuf:"bytes,3,opt,name=note,proto3" json:"note,omitempty"`
+	// The time of the journal entry that made it.
+	Since *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=since,proto3" json:"since,omitempty"`
+	// When it ends, unless it is renewed.
+	Until         *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=until,proto3" json:"until,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Lease) Reset() {
+	*x = Lease{}
+	mi := &file_txcoord_v1_snapshots_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Lease) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Lease) ProtoMessage() {}
+
+func (x *Lease) ProtoReflect() protoreflect.Message {
+	mi := &file_txcoord_v1_snapshots_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Lease.ProtoReflect.Descriptor instead.
+func (*Lease) Descriptor() ([]byte, []int) {
+	return file_txcoord_v1_snapshots_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *Lease) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *Lease) GetSnapshotVersion() uint64 {
+	if x != nil {
+		return x.SnapshotVersion
+	}
+	return 0
+}
+
+func (x *Lease) GetNote() string {
+	if x != nil {
+		return x.Note
+	}
+	return ""
+}
+
+func (x *Lease) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
+func (x *Lease) GetUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Until
+	}
+	return nil
+}
+
+// LeaseSnapshotRequest names a snapshot and a time.
+type LeaseSnapshotRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The catalog.
+	Catalog string `protobuf:"bytes,1,opt,name=catalog,proto3" json:"catalog,omitempty"`
+	// The highest snapshot version seen.
+	AtLeastSnapshot uint64 `protobuf:"varint,2,opt,name=at_least_snapshot,json=atLeastSnapshot,proto3" json:"at_least_snapshot,omitempty"`
+	// The snapshot's version; 0 is the latest.
+	SnapshotVersion uint64 `protobuf:"varint,3,opt,name=snapshot_version,json=snapshotVersion,proto3" json:"snapshot_version,omitempty"`
+	// How long it lasts; the server's default (limit `lease_ttl`) if unset.
+	Ttl *durationpb.Duration `protobuf:"bytes,4,opt,name=ttl,proto3" json:"ttl,omitempty"`
+	// The lease's id: 1 to 64 letters, digits, '-', '_' and '.'. Issued if empty; then a
+	// call whose answer was lost, and that is repeated, makes a second lease.
+	LeaseId string `protobuf:"bytes,5,opt,name=lease_id,json=leaseId,proto3" json:"lease_id,omitempty"`
+	// What it is for, in words, up to 1,024 bytes.
+	Note          string `protobuf:"bytes,6,opt,name=note,proto3" json:"note,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LeaseSnapshotRequest) Reset() {
+	*x = LeaseSnapshotRequest{}
+	mi := &file_txcoord_v1_snapshots_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LeaseSnapshotRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LeaseSnapshotRequest) ProtoMessage() {}
+
+func (x *LeaseSnapshotRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_txcoord_v1_snapshots_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LeaseSnapshotRequest.ProtoReflect.Descriptor instead.
+func (*LeaseSnapshotRequest) Descriptor() ([]byte, []int) {
+	return file_txcoord_v1_snapshots_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *LeaseSnapshotRequest) GetCatalog() string {
+	if x != nil {
+		return x.Catalog
+	}
+	return ""
+}
+
+func (x *LeaseSnapshotRequest) GetAtLeastSnapshot() uint64 {
+	if x != nil {
+		return x.AtLeastSnapshot
+	}
+	return 0
+}
+
+func (x *LeaseSnapshotRequest) GetSnapshotVersion() uint64 {
+	if x != nil {
+		return x.SnapshotVersion
+	}
+	return 0
+}
+
+func (x *LeaseSnapshotRequest) GetTtl() *durationpb.Duration {
+	if x != nil {
+		return x.Ttl
+	}
+	return nil
+}
+
+func (x *LeaseSnapshotRequest) GetLeaseId() string {
+	if x != nil {
+		return x.LeaseId
+	}
+	return ""
+}
+
+func (x *LeaseSnapshotRequest) GetNote() string {
+	if x != nil {
+		return x.Note
+	}
+	return ""
+}
+
+// LeaseSnapshotResponse describes the lease.
+type LeaseSnapshotResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The newest snapshot version.
+	LatestSnapshot uint64 `protobuf:"varint,1,opt,name=latest_snapshot,json=latestSnapshot,proto3" json:"latest_snapshot,omitempty"`
+	// The lease.
+	Lease *Lease `protobuf:"bytes,2,opt,name=lease,proto3" json:"lease,omitempty"`
+	// Which tables' own settings would let another engine break the lease, each with
+	// the property to set.
+	Warnings      []string `protobuf:"bytes,3,rep,name=warnings,proto3" json:"warnings,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LeaseSnapshotResponse) Reset() {
+	*x = LeaseSnapshotResponse{}
+	mi := &file_txcoord_v1_snapshots_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LeaseSnapshotResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LeaseSnapshotResponse) ProtoMessage() {}
+
+func (x *LeaseSnapshotResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_txcoord_v1_snapshots_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LeaseSnapshotResponse.ProtoReflect.Descriptor instead.
+func (*LeaseSnapshotResponse) Descriptor() ([]byte, []int) {
+	return file_txcoord_v1_snapshots_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *LeaseSnapshotResponse) GetLatestSnapshot() uint64 {
+	if x != nil {
+		return x.LatestSnapshot
+	}
+	return 0
+}
+
+func (x *LeaseSnapshotResponse) GetLease() *Lease {
+	if x != nil {
+		return x.Lease
+	}
+	return nil
+}
+
+func (x *LeaseSnapshotResponse) GetWarnings() []string {
+	if x != nil {
+		return x.Warnings
+	}
+	return nil
+}
+
+// RenewLeaseRequest names a lease and a time.
+type RenewLeaseRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The catalog.
+	Catalog string `protobuf:"bytes,1,opt,name=catalog,proto3" json:"catalog,omitempty"`
+	// The highest snapshot version seen.
+	AtLeastSnapshot uint64 `protobuf:"varint,2,opt,name=at_least_snapshot,json=atLeastSnapshot,proto3" json:"at_least_snapshot,omitempty"`
+	// The lease's id.
+	LeaseId string `protobuf:"bytes,3,opt,name=lease_id,json=leaseId,proto3" json:"lease_id,omitempty"`
+	// How long it lasts from now on; the server's default if unset.
+	Ttl           *durationpb.Duration `protobuf:"bytes,4,opt,name=ttl,proto3" json:"ttl,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RenewLeaseRequest) Reset() {
+	*x = RenewLeaseRequest{}
+	mi := &file_txcoord_v1_snapshots_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RenewLeaseRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RenewLeaseRequest) ProtoMessage() {}
+
+func (x *RenewLeaseRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_txcoord_v1_snapshots_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RenewLeaseRequest.ProtoReflect.Descriptor instead.
+func (*RenewLeaseRequest) Descriptor() ([]byte, []int) {
+	return file_txcoord_v1_snapshots_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *RenewLeaseRequest) GetCatalog() string {
+	if x != nil {
+		return x.Catalog
+	}
+	return ""
+}
+
+func (x *RenewLeaseRequest) GetAtLeastSnapshot() uint64 {
+	if x != nil {
+		return x.AtLeastSnapshot
+	}
+	return 0
+}
+
+func (x *RenewLeaseRequest) GetLeaseId() string {
+	if x != nil {
+		return x.LeaseId
+	}
+	return ""
+}
+
+func (x *RenewLeaseRequest) GetTtl() *durationpb.Duration {
+	if x != nil {
+		return x.Ttl
+	}
+	return nil
+}
+
+// RenewLeaseResponse describes the lease.
+type RenewLeaseResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The newest snapshot version.
+	LatestSnapshot uint64 `protobuf:"varint,1,opt,name=latest_snapshot,json=latestSnapshot,proto3" json:"latest_snapshot,omitempty"`
+	// The lease.
+	Lease *Lease `protobuf:"bytes,2,opt,name=lease,proto3" json:"lease,omitempty"`
+	// As in LeaseSnapshotResponse.
+	Warnings      []string `protobuf:"bytes,3,rep,name=warnings,proto3" json:"warnings,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RenewLeaseResponse) Reset() {
+	*x = RenewLeaseResponse{}
+	mi := &file_txcoord_v1_snapshots_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RenewLeaseResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RenewLeaseResponse) ProtoMessage() {}
+
+func (x *RenewLeaseResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_txcoord_v1_snapshots_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RenewLeaseResponse.ProtoReflect.Descriptor instead.
+func (*RenewLeaseResponse) Descriptor() ([]byte, []int) {
+	return file_txcoord_v1_snapshots_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *RenewLeaseResponse) GetLatestSnapshot() uint64 {
+	if x != nil {
+		return x.LatestSnapshot
+	}
+	return 0
+}
+
+func (x *RenewLeaseResponse) GetLease() *Lease {
+	if x != nil {
+		return x.Lease
+	}
+	return nil
+}
+
+func (x *RenewLeaseResponse) GetWarnings() []string {
+	if x != nil {
+		return x.Warnings
+	}
+	return nil
+}
+
+// ListLeasesRequest asks for all leases.
+type ListLeasesRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The catalog.
+	Catalog string `protobuf:"bytes,1,opt,name=catalog,proto3" json:"catalog,omitempty"`
+	// The highest snapshot version seen.
+	AtLeastSnapshot uint64 `protobuf:"varint,2,opt,name=at_least_snapshot,json=atLeastSnapshot,proto3" json:"at_least_snapshot,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
+func (x *ListLeasesRequest) Reset() {
+	*x = ListLeasesRequest{}
+	mi := &file_txcoord_v1_snapshots_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListLeasesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListLeasesRequest) ProtoMessage() {}
+
+func (x *ListLeasesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_txcoord_v1_snapshots_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListLeasesRequest.ProtoReflect.Descriptor instead.
+func (*ListLeasesRequest) Descriptor() ([]byte, []int) {
+	return file_txcoord_v1_snapshots_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *ListLeasesRequest) GetCatalog() string {
+	if x != nil {
+		return x.Catalog
+	}
+	return ""
+}
+
+func (x *ListLeasesRequest) GetAtLeastSnapshot() uint64 {
+	if x != nil {
+		return x.AtLeastSnapshot
+	}
+	return 0
+}
+
+// ListLeasesResponse has all leases.
+type ListLeasesResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The newest snapshot version.
+	LatestSnapshot uint64 `protobuf:"varint,1,opt,name=latest_snapshot,json=latestSnapshot,proto3" json:"latest_snapshot,omitempty"`
+	// The leases, by id.
+	Leases        []*Lease `protobuf:"bytes,2,rep,name=leases,proto3" json:"leases,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListLeasesResponse) Reset() {
+	*x = ListLeasesResponse{}
+	mi := &file_txcoord_v1_snapshots_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListLeasesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListLeasesResponse) ProtoMessage() {}
+
+func (x *ListLeasesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_txcoord_v1_snapshots_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListLeasesResponse.ProtoReflect.Descriptor instead.
+func (*ListLeasesResponse) Descriptor() ([]byte, []int) {
+	return file_txcoord_v1_snapshots_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *ListLeasesResponse) GetLatestSnapshot() uint64 {
+	if x != nil {
+		return x.LatestSnapshot
+	}
+	return 0
+}
+
+func (x *ListLeasesResponse) GetLeases() []*Lease {
+	if x != nil {
+		return x.Leases
+	}
+	return nil
+}
+
+// DeleteLeaseRequest names a lease.
+type DeleteLeaseRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The catalog.
+	Catalog string `protobuf:"bytes,1,opt,name=catalog,proto3" json:"catalog,omitempty"`
+	// The highest snapshot version seen.
+	AtLeastSnapshot uint64 `protobuf:"varint,2,opt,name=at_least_snapshot,json=atLeastSnapshot,proto3" json:"at_least_snapshot,omitempty"`
+	// The lease's id.
+	LeaseId       string `protobuf:"bytes,3,opt,name=lease_id,json=leaseId,proto3" json:"lease_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteLeaseRequest) Reset() {
+	*x = DeleteLeaseRequest{}
+	mi := &file_txcoord_v1_snapshots_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteLeaseRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteLeaseRequest) ProtoMessage() {}
+
+func (x *DeleteLeaseRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_txcoord_v1_snapshots_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteLeaseRequest.ProtoReflect.Descriptor instead.
+func (*DeleteLeaseRequest) Descriptor() ([]byte, []int) {
+	return file_txcoord_v1_snapshots_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *DeleteLeaseRequest) GetCatalog() string {
+	if x != nil {
+		return x.Catalog
+	}
+	return ""
+}
+
+func (x *DeleteLeaseRequest) GetAtLeastSnapshot() uint64 {
+	if x != nil {
+		return x.AtLeastSnapshot
+	}
+	return 0
+}
+
+func (x *DeleteLeaseRequest) GetLeaseId() string {
+	if x != nil {
+		return x.LeaseId
+	}
+	return ""
+}
+
+// DeleteLeaseResponse says that the lease has ended.
+type DeleteLeaseResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The newest snapshot version.
+	LatestSnapshot uint64 `protobuf:"varint,1,opt,name=latest_snapshot,json=latestSnapshot,proto3" json:"latest_snapshot,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *DeleteLeaseResponse) Reset() {
+	*x = DeleteLeaseResponse{}
+	mi := &file_txcoord_v1_snapshots_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteLeaseResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteLeaseResponse) ProtoMessage() {}
+
+func (x *DeleteLeaseResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_txcoord_v1_snapshots_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteLeaseResponse.ProtoReflect.Descriptor instead.
+func (*DeleteLeaseResponse) Descriptor() ([]byte, []int) {
+	return file_txcoord_v1_snapshots_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *DeleteLeaseResponse) GetLatestSnapshot() uint64 {
+	if x != nil {
+		return x.LatestSnapshot
+	}
+	return 0
+}
+
 var File_txcoord_v1_snapshots_proto protoreflect.FileDescriptor
 
 const file_txcoord_v1_snapshots_proto_rawDesc = "" +
 	"\n" +
 	"\x1atxcoord/v1/snapshots.proto\x12\n" +
-	"txcoord.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xa5\x01\n" +
+	"txcoord.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xa5\x01\n" +
 	"\bSnapshot\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\x04R\aversion\x128\n" +
 	"\ttimestamp\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\ttimestamp\x121\n" +
@@ -1223,15 +1995,70 @@ const file_txcoord_v1_snapshots_proto_rawDesc = "" +
 	"\acatalog\x18\x01 \x01(\tR\acatalog\x12*\n" +
 	"\x11at_least_snapshot\x18\x02 \x01(\x04R\x0fatLeastSnapshot\x12\x10\n" +
 	"\x03tag\x18\x03 \x01(\tR\x03tag\x12)\n" +
-	"\x10snapshot_version\x18\x04 \x01(\x04R\x0fsnapshotVersion\">\n" +
+	"\x10snapshot_version\x18\x04 \x01(\x04R\x0fsnapshotVersion\"Z\n" +
 	"\x13TagSnapshotResponse\x12'\n" +
-	"\x0flatest_snapshot\x18\x01 \x01(\x04R\x0elatestSnapshot2\xb8\x03\n" +
+	"\x0flatest_snapshot\x18\x01 \x01(\x04R\x0elatestSnapshot\x12\x1a\n" +
+	"\bwarnings\x18\x02 \x03(\tR\bwarnings\"W\n" +
+	"\x0fListTagsRequest\x12\x18\n" +
+	"\acatalog\x18\x01 \x01(\tR\acatalog\x12*\n" +
+	"\x11at_least_snapshot\x18\x02 \x01(\x04R\x0fatLeastSnapshot\"`\n" +
+	"\x10ListTagsResponse\x12'\n" +
+	"\x0flatest_snapshot\x18\x01 \x01(\x04R\x0elatestSnapshot\x12#\n" +
+	"\x04tags\x18\x02 \x03(\v2\x0f.txcoord.v1.TagR\x04tags\"D\n" +
+	"\x03Tag\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12)\n" +
+	"\x10snapshot_version\x18\x02 \x01(\x04R\x0fsnapshotVersion\"\xba\x01\n" +
+	"\x05Lease\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12)\n" +
+	"\x10snapshot_version\x18\x02 \x01(\x04R\x0fsnapshotVersion\x12\x12\n" +
+	"\x04note\x18\x03 \x01(\tR\x04note\x120\n" +
+	"\x05since\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x120\n" +
+	"\x05until\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\"\xe3\x01\n" +
+	"\x14LeaseSnapshotRequest\x12\x18\n" +
+	"\acatalog\x18\x01 \x01(\tR\acatalog\x12*\n" +
+	"\x11at_least_snapshot\x18\x02 \x01(\x04R\x0fatLeastSnapshot\x12)\n" +
+	"\x10snapshot_version\x18\x03 \x01(\x04R\x0fsnapshotVersion\x12+\n" +
+	"\x03ttl\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x03ttl\x12\x19\n" +
+	"\blease_id\x18\x05 \x01(\tR\aleaseId\x12\x12\n" +
+	"\x04note\x18\x06 \x01(\tR\x04note\"\x85\x01\n" +
+	"\x15LeaseSnapshotResponse\x12'\n" +
+	"\x0flatest_snapshot\x18\x01 \x01(\x04R\x0elatestSnapshot\x12'\n" +
+	"\x05lease\x18\x02 \x01(\v2\x11.txcoord.v1.LeaseR\x05lease\x12\x1a\n" +
+	"\bwarnings\x18\x03 \x03(\tR\bwarnings\"\xa1\x01\n" +
+	"\x11RenewLeaseRequest\x12\x18\n" +
+	"\acatalog\x18\x01 \x01(\tR\acatalog\x12*\n" +
+	"\x11at_least_snapshot\x18\x02 \x01(\x04R\x0fatLeastSnapshot\x12\x19\n" +
+	"\blease_id\x18\x03 \x01(\tR\aleaseId\x12+\n" +
+	"\x03ttl\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x03ttl\"\x82\x01\n" +
+	"\x12RenewLeaseResponse\x12'\n" +
+	"\x0flatest_snapshot\x18\x01 \x01(\x04R\x0elatestSnapshot\x12'\n" +
+	"\x05lease\x18\x02 \x01(\v2\x11.txcoord.v1.LeaseR\x05lease\x12\x1a\n" +
+	"\bwarnings\x18\x03 \x03(\tR\bwarnings\"Y\n" +
+	"\x11ListLeasesRequest\x12\x18\n" +
+	"\acatalog\x18\x01 \x01(\tR\acatalog\x12*\n" +
+	"\x11at_least_snapshot\x18\x02 \x01(\x04R\x0fatLeastSnapshot\"h\n" +
+	"\x12ListLeasesResponse\x12'\n" +
+	"\x0flatest_snapshot\x18\x01 \x01(\x04R\x0elatestSnapshot\x12)\n" +
+	"\x06leases\x18\x02 \x03(\v2\x11.txcoord.v1.LeaseR\x06leases\"u\n" +
+	"\x12DeleteLeaseRequest\x12\x18\n" +
+	"\acatalog\x18\x01 \x01(\tR\acatalog\x12*\n" +
+	"\x11at_least_snapshot\x18\x02 \x01(\x04R\x0fatLeastSnapshot\x12\x19\n" +
+	"\blease_id\x18\x03 \x01(\tR\aleaseId\">\n" +
+	"\x13DeleteLeaseResponse\x12'\n" +
+	"\x0flatest_snapshot\x18\x01 \x01(\x04R\x0elatestSnapshot2\xbf\x06\n" +
 	"\x0fSnapshotService\x12N\n" +
 	"\vGetSnapshot\x12\x1e.txcoord.v1.GetSnapshotRequest\x1a\x1f.txcoord.v1.GetSnapshotResponse\x12T\n" +
 	"\rListSnapshots\x12 .txcoord.v1.ListSnapshotsRequest\x1a!.txcoord.v1.ListSnapshotsResponse\x12Y\n" +
 	"\x0eWatchSnapshots\x12!.txcoord.v1.WatchSnapshotsRequest\x1a\".txcoord.v1.WatchSnapshotsResponse0\x01\x12T\n" +
 	"\rDiffSnapshots\x12 .txcoord.v1.DiffSnapshotsRequest\x1a!.txcoord.v1.DiffSnapshotsResponse\x12N\n" +
-	"\vTagSnapshot\x12\x1e.txcoord.v1.TagSnapshotRequest\x1a\x1f.txcoord.v1.TagSnapshotResponseB7Z5github.com/txcoord/txcoord/proto/txcoord/v1;txcoordv1b\x06proto3"
+	"\vTagSnapshot\x12\x1e.txcoord.v1.TagSnapshotRequest\x1a\x1f.txcoord.v1.TagSnapshotResponse\x12E\n" +
+	"\bListTags\x12\x1b.txcoord.v1.ListTagsRequest\x1a\x1c.txcoord.v1.ListTagsResponse\x12T\n" +
+	"\rLeaseSnapshot\x12 .txcoord.v1.LeaseSnapshotRequest\x1a!.txcoord.v1.LeaseSnapshotResponse\x12K\n" +
+	"\n" +
+	"RenewLease\x12\x1d.txcoord.v1.RenewLeaseRequest\x1a\x1e.txcoord.v1.RenewLeaseResponse\x12K\n" +
+	"\n" +
+	"ListLeases\x12\x1d.txcoord.v1.ListLeasesRequest\x1a\x1e.txcoord.v1.ListLeasesResponse\x12N\n" +
+	"\vDeleteLease\x12\x1e.txcoord.v1.DeleteLeaseRequest\x1a\x1f.txcoord.v1.DeleteLeaseResponseB7Z5github.com/txcoord/txcoord/proto/txcoord/v1;txcoordv1b\x06proto3"
 
 var (
 	file_txcoord_v1_snapshots_proto_rawDescOnce sync.Once
@@ -1245,7 +2072,7 @@ func file_txcoord_v1_snapshots_proto_rawDescGZIP() []byte {
 	return file_txcoord_v1_snapshots_proto_rawDescData
 }
 
-var file_txcoord_v1_snapshots_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
+var file_txcoord_v1_snapshots_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
 var file_txcoord_v1_snapshots_proto_goTypes = []any{
 	(*Snapshot)(nil),               // 0: txcoord.v1.Snapshot
 	(*SnapshotTable)(nil),          // 1: txcoord.v1.SnapshotTable
@@ -1262,35 +2089,66 @@ var file_txcoord_v1_snapshots_proto_goTypes = []any{
 	(*DiffSnapshotsResponse)(nil),  // 12: txcoord.v1.DiffSnapshotsResponse
 	(*TagSnapshotRequest)(nil),     // 13: txcoord.v1.TagSnapshotRequest
 	(*TagSnapshotResponse)(nil),    // 14: txcoord.v1.TagSnapshotResponse
-	(*timestamppb.Timestamp)(nil),  // 15: google.protobuf.Timestamp
+	(*ListTagsRequest)(nil),        // 15: txcoord.v1.ListTagsRequest
+	(*ListTagsResponse)(nil),       // 16: txcoord.v1.ListTagsResponse
+	(*Tag)(nil),                    // 17: txcoord.v1.Tag
+	(*Lease)(nil),                  // 18: txcoord.v1.Lease
+	(*LeaseSnapshotRequest)(nil),   // 19: txcoord.v1.LeaseSnapshotRequest
+	(*LeaseSnapshotResponse)(nil),  // 20: txcoord.v1.LeaseSnapshotResponse
+	(*RenewLeaseRequest)(nil),      // 21: txcoord.v1.RenewLeaseRequest
+	(*RenewLeaseResponse)(nil),     // 22: txcoord.v1.RenewLeaseResponse
+	(*ListLeasesRequest)(nil),      // 23: txcoord.v1.ListLeasesRequest
+	(*ListLeasesResponse)(nil),     // 24: txcoord.v1.ListLeasesResponse
+	(*DeleteLeaseRequest)(nil),     // 25: txcoord.v1.DeleteLeaseRequest
+	(*DeleteLeaseResponse)(nil),    // 26: txcoord.v1.DeleteLeaseResponse
+	(*timestamppb.Timestamp)(nil),  // 27: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),    // 28: google.protobuf.Duration
 }
 var file_txcoord_v1_snapshots_proto_depIdxs = []int32{
-	15, // 0: txcoord.v1.Snapshot.timestamp:type_name -> google.protobuf.Timestamp
+	27, // 0: txcoord.v1.Snapshot.timestamp:type_name -> google.protobuf.Timestamp
 	1,  // 1: txcoord.v1.Snapshot.tables:type_name -> txcoord.v1.SnapshotTable
-	15, // 2: txcoord.v1.SnapshotChange.timestamp:type_name -> google.protobuf.Timestamp
+	27, // 2: txcoord.v1.SnapshotChange.timestamp:type_name -> google.protobuf.Timestamp
 	3,  // 3: txcoord.v1.SnapshotChange.tables:type_name -> txcoord.v1.TableChange
 	4,  // 4: txcoord.v1.SnapshotChange.transactions:type_name -> txcoord.v1.SnapshotTransaction
-	15, // 5: txcoord.v1.GetSnapshotRequest.timestamp:type_name -> google.protobuf.Timestamp
+	27, // 5: txcoord.v1.GetSnapshotRequest.timestamp:type_name -> google.protobuf.Timestamp
 	0,  // 6: txcoord.v1.GetSnapshotResponse.snapshot:type_name -> txcoord.v1.Snapshot
 	2,  // 7: txcoord.v1.ListSnapshotsResponse.snapshots:type_name -> txcoord.v1.SnapshotChange
 	2,  // 8: txcoord.v1.WatchSnapshotsResponse.snapshot:type_name -> txcoord.v1.SnapshotChange
 	3,  // 9: txcoord.v1.DiffSnapshotsResponse.tables:type_name -> txcoord.v1.TableChange
 	4,  // 10: txcoord.v1.DiffSnapshotsResponse.transactions:type_name -> txcoord.v1.SnapshotTransaction
-	5,  // 11: txcoord.v1.SnapshotService.GetSnapshot:input_type -> txcoord.v1.GetSnapshotRequest
-	7,  // 12: txcoord.v1.SnapshotService.ListSnapshots:input_type -> txcoord.v1.ListSnapshotsRequest
-	9,  // 13: txcoord.v1.SnapshotService.WatchSnapshots:input_type -> txcoord.v1.WatchSnapshotsRequest
-	11, // 14: txcoord.v1.SnapshotService.DiffSnapshots:input_type -> txcoord.v1.DiffSnapshotsRequest
-	13, // 15: txcoord.v1.SnapshotService.TagSnapshot:input_type -> txcoord.v1.TagSnapshotRequest
-	6,  // 16: txcoord.v1.SnapshotService.GetSnapshot:output_type -> txcoord.v1.GetSnapshotResponse
-	8,  // 17: txcoord.v1.SnapshotService.ListSnapshots:output_type -> txcoord.v1.ListSnapshotsResponse
-	10, // 18: txcoord.v1.SnapshotService.WatchSnapshots:output_type -> txcoord.v1.WatchSnapshotsResponse
-	12, // 19: txcoord.v1.SnapshotService.DiffSnapshots:output_type -> txcoord.v1.DiffSnapshotsResponse
-	14, // 20: txcoord.v1.SnapshotService.TagSnapshot:output_type -> txcoord.v1.TagSnapshotResponse
-	16, // [16:21] is the sub-list for method output_type
-	11, // [11:16] is the sub-list for method input_type
-	11, // [11:11] is the sub-list for extension type_name
-	11, // [11:11] is the sub-list for extension extendee
-	0,  // [0:11] is the sub-list for field type_name
+	17, // 11: txcoord.v1.ListTagsResponse.tags:type_name -> txcoord.v1.Tag
+	27, // 12: txcoord.v1.Lease.since:type_name -> google.protobuf.Timestamp
+	27, // 13: txcoord.v1.Lease.until:type_name -> google.protobuf.Timestamp
+	28, // 14: txcoord.v1.LeaseSnapshotRequest.ttl:type_name -> google.protobuf.Duration
+	18, // 15: txcoord.v1.LeaseSnapshotResponse.lease:type_name -> txcoord.v1.Lease
+	28, // 16: txcoord.v1.RenewLeaseRequest.ttl:type_name -> google.protobuf.Duration
+	18, // 17: txcoord.v1.RenewLeaseResponse.lease:type_name -> txcoord.v1.Lease
+	18, // 18: txcoord.v1.ListLeasesResponse.leases:type_name -> txcoord.v1.Lease
+	5,  // 19: txcoord.v1.SnapshotService.GetSnapshot:input_type -> txcoord.v1.GetSnapshotRequest
+	7,  // 20: txcoord.v1.SnapshotService.ListSnapshots:input_type -> txcoord.v1.ListSnapshotsRequest
+	9,  // 21: txcoord.v1.SnapshotService.WatchSnapshots:input_type -> txcoord.v1.WatchSnapshotsRequest
+	11, // 22: txcoord.v1.SnapshotService.DiffSnapshots:input_type -> txcoord.v1.DiffSnapshotsRequest
+	13, // 23: txcoord.v1.SnapshotService.TagSnapshot:input_type -> txcoord.v1.TagSnapshotRequest
+	15, // 24: txcoord.v1.SnapshotService.ListTags:input_type -> txcoord.v1.ListTagsRequest
+	19, // 25: txcoord.v1.SnapshotService.LeaseSnapshot:input_type -> txcoord.v1.LeaseSnapshotRequest
+	21, // 26: txcoord.v1.SnapshotService.RenewLease:input_type -> txcoord.v1.RenewLeaseRequest
+	23, // 27: txcoord.v1.SnapshotService.ListLeases:input_type -> txcoord.v1.ListLeasesRequest
+	25, // 28: txcoord.v1.SnapshotService.DeleteLease:input_type -> txcoord.v1.DeleteLeaseRequest
+	6,  // 29: txcoord.v1.SnapshotService.GetSnapshot:output_type -> txcoord.v1.GetSnapshotResponse
+	8,  // 30: txcoord.v1.SnapshotService.ListSnapshots:output_type -> txcoord.v1.ListSnapshotsResponse
+	10, // 31: txcoord.v1.SnapshotService.WatchSnapshots:output_type -> txcoord.v1.WatchSnapshotsResponse
+	12, // 32: txcoord.v1.SnapshotService.DiffSnapshots:output_type -> txcoord.v1.DiffSnapshotsResponse
+	14, // 33: txcoord.v1.SnapshotService.TagSnapshot:output_type -> txcoord.v1.TagSnapshotResponse
+	16, // 34: txcoord.v1.SnapshotService.ListTags:output_type -> txcoord.v1.ListTagsResponse
+	20, // 35: txcoord.v1.SnapshotService.LeaseSnapshot:output_type -> txcoord.v1.LeaseSnapshotResponse
+	22, // 36: txcoord.v1.SnapshotService.RenewLease:output_type -> txcoord.v1.RenewLeaseResponse
+	24, // 37: txcoord.v1.SnapshotService.ListLeases:output_type -> txcoord.v1.ListLeasesResponse
+	26, // 38: txcoord.v1.SnapshotService.DeleteLease:output_type -> txcoord.v1.DeleteLeaseResponse
+	29, // [29:39] is the sub-list for method output_type
+	19, // [19:29] is the sub-list for method input_type
+	19, // [19:19] is the sub-list for extension type_name
+	19, // [19:19] is the sub-list for extension extendee
+	0,  // [0:19] is the sub-list for field type_name
 }
 
 func init() { file_txcoord_v1_snapshots_proto_init() }
@@ -1310,7 +2168,7 @@ func file_txcoord_v1_snapshots_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_txcoord_v1_snapshots_proto_rawDesc), len(file_txcoord_v1_snapshots_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   15,
+			NumMessages:   27,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -24,6 +24,11 @@ const (
 	SnapshotService_WatchSnapshots_FullMethodName = "/txcoord.v1.SnapshotService/WatchSnapshots"
 	SnapshotService_DiffSnapshots_FullMethodName  = "/txcoord.v1.SnapshotService/DiffSnapshots"
 	SnapshotService_TagSnapshot_FullMethodName    = "/txcoord.v1.SnapshotService/TagSnapshot"
+	SnapshotService_ListTags_FullMethodName       = "/txcoord.v1.SnapshotService/ListTags"
+	SnapshotService_LeaseSnapshot_FullMethodName  = "/txcoord.v1.SnapshotService/LeaseSnapshot"
+	SnapshotService_RenewLease_FullMethodName     = "/txcoord.v1.SnapshotService/RenewLease"
+	SnapshotService_ListLeases_FullMethodName     = "/txcoord.v1.SnapshotService/ListLeases"
+	SnapshotService_DeleteLease_FullMethodName    = "/txcoord.v1.SnapshotService/DeleteLease"
 )
 
 // SnapshotServiceClient is the client API for SnapshotService service.
@@ -57,9 +62,30 @@ type SnapshotServiceClient interface {
 	//
 	// Errors: as for GetSnapshot; INVALID_ARGUMENT if `from` is above `to`.
 	DiffSnapshots(ctx context.Context, in *DiffSnapshotsRequest, opts ...grpc.CallOption) (*DiffSnapshotsResponse, error)
-	// TagSnapshot gives a snapshot a name, moves a name, or takes it away. A tag
-	// does not keep files from VACUUM. Errors: NOT_FOUND, INVALID_ARGUMENT.
+	// TagSnapshot gives a snapshot a name, moves a name, or takes it away. What a tag
+	// needs of the tables' logs is left alone by this catalog's clean-up. It does not
+	// keep files from another engine's VACUUM: `warnings` says where that threatens.
+	// Errors: NOT_FOUND, INVALID_ARGUMENT.
 	TagSnapshot(ctx context.Context, in *TagSnapshotRequest, opts ...grpc.CallOption) (*TagSnapshotResponse, error)
+	// ListTags lists all tags by name.
+	ListTags(ctx context.Context, in *ListTagsRequest, opts ...grpc.CallOption) (*ListTagsResponse, error)
+	// LeaseSnapshot keeps what a snapshot needs of the tables' logs until the lease
+	// ends: this catalog's clean-up leaves it alone. As a tag it does not bind other
+	// engines. Repeating the call with the same `lease_id` and snapshot makes the same
+	// lease last `ttl` from now on.
+	//
+	// Errors: NOT_FOUND (SNAPSHOT_NOT_FOUND), ALREADY_EXISTS (LEASE_EXISTS: the id is
+	// that of a lease of another snapshot), OUT_OF_RANGE (SNAPSHOT_OUT_OF_RANGE: a
+	// version that the snapshot needs is gone from its table's log), INVALID_ARGUMENT
+	// (LIMIT_EXCEEDED: max_lease_ttl), RESOURCE_EXHAUSTED (lease_count).
+	LeaseSnapshot(ctx context.Context, in *LeaseSnapshotRequest, opts ...grpc.CallOption) (*LeaseSnapshotResponse, error)
+	// RenewLease makes a lease last `ttl` from now on. Errors: NOT_FOUND
+	// (LEASE_NOT_FOUND: it has ended, and what it kept may be gone), INVALID_ARGUMENT.
+	RenewLease(ctx context.Context, in *RenewLeaseRequest, opts ...grpc.CallOption) (*RenewLeaseResponse, error)
+	// ListLeases lists the leases that have not ended, by id.
+	ListLeases(ctx context.Context, in *ListLeasesRequest, opts ...grpc.CallOption) (*ListLeasesResponse, error)
+	// DeleteLease ends a lease now. Errors: NOT_FOUND (LEASE_NOT_FOUND).
+	DeleteLease(ctx context.Context, in *DeleteLeaseRequest, opts ...grpc.CallOption) (*DeleteLeaseResponse, error)
 }
 
 type snapshotServiceClient struct {
@@ -129,6 +155,56 @@ func (c *snapshotServiceClient) TagSnapshot(ctx context.Context, in *TagSnapshot
 	return out, nil
 }
 
+func (c *snapshotServiceClient) ListTags(ctx context.Context, in *ListTagsRequest, opts ...grpc.CallOption) (*ListTagsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListTagsResponse)
+	err := c.cc.Invoke(ctx, SnapshotService_ListTags_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *snapshotServiceClient) LeaseSnapshot(ctx context.Context, in *LeaseSnapshotRequest, opts ...grpc.CallOption) (*LeaseSnapshotResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(LeaseSnapshotResponse)
+	err := c.cc.Invoke(ctx, SnapshotService_LeaseSnapshot_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *snapshotServiceClient) RenewLease(ctx context.Context, in *RenewLeaseRequest, opts ...grpc.CallOption) (*RenewLeaseResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RenewLeaseResponse)
+	err := c.cc.Invoke(ctx, SnapshotService_RenewLease_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *snapshotServiceClient) ListLeases(ctx context.Context, in *ListLeasesRequest, opts ...grpc.CallOption) (*ListLeasesResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListLeasesResponse)
+	err := c.cc.Invoke(ctx, SnapshotService_ListLeases_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *snapshotServiceClient) DeleteLease(ctx context.Context, in *DeleteLeaseRequest, opts ...grpc.CallOption) (*DeleteLeaseResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DeleteLeaseResponse)
+	err := c.cc.Invoke(ctx, SnapshotService_DeleteLease_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // SnapshotServiceServer is the server API for SnapshotService service.
 // All implementations must embed UnimplementedSnapshotServiceServer
 // for forward compatibility.
@@ -160,9 +236,30 @@ type SnapshotServiceServer interface {
 	//
 	// Errors: as for GetSnapshot; INVALID_ARGUMENT if `from` is above `to`.
 	DiffSnapshots(context.Context, *DiffSnapshotsRequest) (*DiffSnapshotsResponse, error)
-	// TagSnapshot gives a snapshot a name, moves a name, or takes it away. A tag
-	// does not keep files from VACUUM. Errors: NOT_FOUND, INVALID_ARGUMENT.
+	// TagSnapshot gives a snapshot a name, moves a name, or takes it away. What a tag
+	// needs of the tables' logs is left alone by this catalog's clean-up. It does not
+	// keep files from another engine's VACUUM: `warnings` says where that threatens.
+	// Errors: NOT_FOUND, INVALID_ARGUMENT.
 	TagSnapshot(context.Context, *TagSnapshotRequest) (*TagSnapshotResponse, error)
+	// ListTags lists all tags by name.
+	ListTags(context.Context, *ListTagsRequest) (*ListTagsResponse, error)
+	// LeaseSnapshot keeps what a snapshot needs of the tables' logs until the lease
+	// ends: this catalog's clean-up leaves it alone. As a tag it does not bind other
+	// engines. Repeating the call with the same `lease_id` and snapshot makes the same
+	// lease last `ttl` from now on.
+	//
+	// Errors: NOT_FOUND (SNAPSHOT_NOT_FOUND), ALREADY_EXISTS (LEASE_EXISTS: the id is
+	// that of a lease of another snapshot), OUT_OF_RANGE (SNAPSHOT_OUT_OF_RANGE: a
+	// version that the snapshot needs is gone from its table's log), INVALID_ARGUMENT
+	// (LIMIT_EXCEEDED: max_lease_ttl), RESOURCE_EXHAUSTED (lease_count).
+	LeaseSnapshot(context.Context, *LeaseSnapshotRequest) (*LeaseSnapshotResponse, error)
+	// RenewLease makes a lease last `ttl` from now on. Errors: NOT_FOUND
+	// (LEASE_NOT_FOUND: it has ended, and what it kept may be gone), INVALID_ARGUMENT.
+	RenewLease(context.Context, *RenewLeaseRequest) (*RenewLeaseResponse, error)
+	// ListLeases lists the leases that have not ended, by id.
+	ListLeases(context.Context, *ListLeasesRequest) (*ListLeasesResponse, error)
+	// DeleteLease ends a lease now. Errors: NOT_FOUND (LEASE_NOT_FOUND).
+	DeleteLease(context.Context, *DeleteLeaseRequest) (*DeleteLeaseResponse, error)
 	mustEmbedUnimplementedSnapshotServiceServer()
 }
 
@@ -187,6 +284,21 @@ func (UnimplementedSnapshotServiceServer) DiffSnapshots(context.Context, *DiffSn
 }
 func (UnimplementedSnapshotServiceServer) TagSnapshot(context.Context, *TagSnapshotRequest) (*TagSnapshotResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method TagSnapshot not implemented")
+}
+func (UnimplementedSnapshotServiceServer) ListTags(context.Context, *ListTagsRequest) (*ListTagsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListTags not implemented")
+}
+func (UnimplementedSnapshotServiceServer) LeaseSnapshot(context.Context, *LeaseSnapshotRequest) (*LeaseSnapshotResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method LeaseSnapshot not implemented")
+}
+func (UnimplementedSnapshotServiceServer) RenewLease(context.Context, *RenewLeaseRequest) (*RenewLeaseResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method RenewLease not implemented")
+}
+func (UnimplementedSnapshotServiceServer) ListLeases(context.Context, *ListLeasesRequest) (*ListLeasesResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListLeases not implemented")
+}
+func (UnimplementedSnapshotServiceServer) DeleteLease(context.Context, *DeleteLeaseRequest) (*DeleteLeaseResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method DeleteLease not implemented")
 }
 func (UnimplementedSnapshotServiceServer) mustEmbedUnimplementedSnapshotServiceServer() {}
 func (UnimplementedSnapshotServiceServer) testEmbeddedByValue()                         {}
@@ -292,6 +404,96 @@ func _SnapshotService_TagSnapshot_Handler(srv interface{}, ctx context.Context, 
 	return interceptor(ctx, in, info, handler)
 }
 
+func _SnapshotService_ListTags_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListTagsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(SnapshotServiceServer).ListTags(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: SnapshotService_ListTags_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(SnapshotServiceServer).ListTags(ctx, req.(*ListTagsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _SnapshotService_LeaseSnapshot_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(LeaseSnapshotRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(SnapshotServiceServer).LeaseSnapshot(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: SnapshotService_LeaseSnapshot_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(SnapshotServiceServer).LeaseSnapshot(ctx, req.(*LeaseSnapshotRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _SnapshotService_RenewLease_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RenewLeaseRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(SnapshotServiceServer).RenewLease(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: SnapshotService_RenewLease_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(SnapshotServiceServer).RenewLease(ctx, req.(*RenewLeaseRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _SnapshotService_ListLeases_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListLeasesRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(SnapshotServiceServer).ListLeases(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: SnapshotService_ListLeases_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(SnapshotServiceServer).ListLeases(ctx, req.(*ListLeasesRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _SnapshotService_DeleteLease_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DeleteLeaseRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(SnapshotServiceServer).DeleteLease(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: SnapshotService_DeleteLease_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(SnapshotServiceServer).DeleteLease(ctx, req.(*DeleteLeaseRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // SnapshotService_ServiceDesc is the grpc.ServiceDesc for SnapshotService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -314,6 +516,26 @@ var SnapshotService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "TagSnapshot",
 			Handler:    _SnapshotService_TagSnapshot_Handler,
+		},
+		{
+			MethodName: "ListTags",
+			Handler:    _SnapshotService_ListTags_Handler,
+		},
+		{
+			MethodName: "LeaseSnapshot",
+			Handler:    _SnapshotService_LeaseSnapshot_Handler,
+		},
+		{
+			MethodName: "RenewLease",
+			Handler:    _SnapshotService_RenewLease_Handler,
+		},
+		{
+			MethodName: "ListLeases",
+			Handler:    _SnapshotService_ListLeases_Handler,
+		},
+		{
+			MethodName: "DeleteLease",
+			Handler:    _SnapshotService_DeleteLease_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

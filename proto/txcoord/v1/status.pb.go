@@ -113,7 +113,9 @@ type GetStatusResponse struct {
 	// wrote them, by name. A table leaves the list when its mode is set again.
 	Opened []*OpenedTable `protobuf:"bytes,14,rep,name=opened,proto3" json:"opened,omitempty"`
 	// The processes that serve the catalog, the one that answers first.
-	Replicas      []*Replica `protobuf:"bytes,15,rep,name=replicas,proto3" json:"replicas,omitempty"`
+	Replicas []*Replica `protobuf:"bytes,15,rep,name=replicas,proto3" json:"replicas,omitempty"`
+	// Places whose requests fail at present, as this replica sees it.
+	Troubles      []*Trouble `protobuf:"bytes,16,rep,name=troubles,proto3" json:"troubles,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -249,6 +251,13 @@ func (x *GetStatusResponse) GetOpened() []*OpenedTable {
 func (x *GetStatusResponse) GetReplicas() []*Replica {
 	if x != nil {
 		return x.Replicas
+	}
+	return nil
+}
+
+func (x *GetStatusResponse) GetTroubles() []*Trouble {
+	if x != nil {
+		return x.Troubles
 	}
 	return nil
 }
@@ -445,6 +454,79 @@ func (x *Replica) GetSelf() bool {
 	return false
 }
 
+// Trouble is a place whose requests fail at present.
+type Trouble struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// `store` for the catalog's own store, else the URI of a table or of the warehouse.
+	Place string `protobuf:"bytes,1,opt,name=place,proto3" json:"place,omitempty"`
+	// In words.
+	Text string `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
+	// What to do about it, in words.
+	Remedy string `protobuf:"bytes,3,opt,name=remedy,proto3" json:"remedy,omitempty"`
+	// Since when.
+	Since         *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=since,proto3" json:"since,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Trouble) Reset() {
+	*x = Trouble{}
+	mi := &file_txcoord_v1_status_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Trouble) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Trouble) ProtoMessage() {}
+
+func (x *Trouble) ProtoReflect() protoreflect.Message {
+	mi := &file_txcoord_v1_status_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Trouble.ProtoReflect.Descriptor instead.
+func (*Trouble) Descriptor() ([]byte, []int) {
+	return file_txcoord_v1_status_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *Trouble) GetPlace() string {
+	if x != nil {
+		return x.Place
+	}
+	return ""
+}
+
+func (x *Trouble) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *Trouble) GetRemedy() string {
+	if x != nil {
+		return x.Remedy
+	}
+	return ""
+}
+
+func (x *Trouble) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
 // FrozenTable is a table that takes no commits.
 type FrozenTable struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -460,7 +542,7 @@ type FrozenTable struct {
 
 func (x *FrozenTable) Reset() {
 	*x = FrozenTable{}
-	mi := &file_txcoord_v1_status_proto_msgTypes[4]
+	mi := &file_txcoord_v1_status_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -472,7 +554,7 @@ func (x *FrozenTable) String() string {
 func (*FrozenTable) ProtoMessage() {}
 
 func (x *FrozenTable) ProtoReflect() protoreflect.Message {
-	mi := &file_txcoord_v1_status_proto_msgTypes[4]
+	mi := &file_txcoord_v1_status_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -485,7 +567,7 @@ func (x *FrozenTable) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FrozenTable.ProtoReflect.Descriptor instead.
 func (*FrozenTable) Descriptor() ([]byte, []int) {
-	return file_txcoord_v1_status_proto_rawDescGZIP(), []int{4}
+	return file_txcoord_v1_status_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *FrozenTable) GetTableId() string {
@@ -517,7 +599,7 @@ const file_txcoord_v1_status_proto_rawDesc = "" +
 	"txcoord.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17txcoord/v1/common.proto\x1a\x17txcoord/v1/tables.proto\"X\n" +
 	"\x10GetStatusRequest\x12\x18\n" +
 	"\acatalog\x18\x01 \x01(\tR\acatalog\x12*\n" +
-	"\x11at_least_snapshot\x18\x02 \x01(\x04R\x0fatLeastSnapshot\"\xb1\x05\n" +
+	"\x11at_least_snapshot\x18\x02 \x01(\x04R\x0fatLeastSnapshot\"\xe2\x05\n" +
 	"\x11GetStatusResponse\x12'\n" +
 	"\x0flatest_snapshot\x18\x01 \x01(\x04R\x0elatestSnapshot\x12%\n" +
 	"\x0eserver_version\x18\x02 \x01(\tR\rserverVersion\x12\x1d\n" +
@@ -536,7 +618,8 @@ const file_txcoord_v1_status_proto_rawDesc = "" +
 	"openRounds\x12/\n" +
 	"\x06frozen\x18\r \x03(\v2\x17.txcoord.v1.FrozenTableR\x06frozen\x12/\n" +
 	"\x06opened\x18\x0e \x03(\v2\x17.txcoord.v1.OpenedTableR\x06opened\x12/\n" +
-	"\breplicas\x18\x0f \x03(\v2\x13.txcoord.v1.ReplicaR\breplicas\"V\n" +
+	"\breplicas\x18\x0f \x03(\v2\x13.txcoord.v1.ReplicaR\breplicas\x12/\n" +
+	"\btroubles\x18\x10 \x03(\v2\x13.txcoord.v1.TroubleR\btroubles\"V\n" +
 	"\vOpenedTable\x12\x19\n" +
 	"\btable_id\x18\x01 \x01(\tR\atableId\x12\x14\n" +
 	"\x05table\x18\x02 \x01(\tR\x05table\x12\x16\n" +
@@ -553,7 +636,12 @@ const file_txcoord_v1_status_proto_rawDesc = "" +
 	"\x06silent\x18\b \x01(\v2\x19.google.protobuf.DurationR\x06silent\x12\x14\n" +
 	"\x05alive\x18\t \x01(\bR\x05alive\x12\x12\n" +
 	"\x04self\x18\n" +
-	" \x01(\bR\x04self\"j\n" +
+	" \x01(\bR\x04self\"}\n" +
+	"\aTrouble\x12\x14\n" +
+	"\x05place\x18\x01 \x01(\tR\x05place\x12\x12\n" +
+	"\x04text\x18\x02 \x01(\tR\x04text\x12\x16\n" +
+	"\x06remedy\x18\x03 \x01(\tR\x06remedy\x120\n" +
+	"\x05since\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\"j\n" +
 	"\vFrozenTable\x12\x19\n" +
 	"\btable_id\x18\x01 \x01(\tR\atableId\x12\x14\n" +
 	"\x05table\x18\x02 \x01(\tR\x05table\x12*\n" +
@@ -573,35 +661,38 @@ func file_txcoord_v1_status_proto_rawDescGZIP() []byte {
 	return file_txcoord_v1_status_proto_rawDescData
 }
 
-var file_txcoord_v1_status_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
+var file_txcoord_v1_status_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
 var file_txcoord_v1_status_proto_goTypes = []any{
 	(*GetStatusRequest)(nil),      // 0: txcoord.v1.GetStatusRequest
 	(*GetStatusResponse)(nil),     // 1: txcoord.v1.GetStatusResponse
 	(*OpenedTable)(nil),           // 2: txcoord.v1.OpenedTable
 	(*Replica)(nil),               // 3: txcoord.v1.Replica
-	(*FrozenTable)(nil),           // 4: txcoord.v1.FrozenTable
-	(*timestamppb.Timestamp)(nil), // 5: google.protobuf.Timestamp
-	(*Round)(nil),                 // 6: txcoord.v1.Round
-	(*durationpb.Duration)(nil),   // 7: google.protobuf.Duration
-	(*Freeze)(nil),                // 8: txcoord.v1.Freeze
+	(*Trouble)(nil),               // 4: txcoord.v1.Trouble
+	(*FrozenTable)(nil),           // 5: txcoord.v1.FrozenTable
+	(*timestamppb.Timestamp)(nil), // 6: google.protobuf.Timestamp
+	(*Round)(nil),                 // 7: txcoord.v1.Round
+	(*durationpb.Duration)(nil),   // 8: google.protobuf.Duration
+	(*Freeze)(nil),                // 9: txcoord.v1.Freeze
 }
 var file_txcoord_v1_status_proto_depIdxs = []int32{
-	5,  // 0: txcoord.v1.GetStatusResponse.last_entry_at:type_name -> google.protobuf.Timestamp
-	5,  // 1: txcoord.v1.GetStatusResponse.remembered_since:type_name -> google.protobuf.Timestamp
-	6,  // 2: txcoord.v1.GetStatusResponse.open_rounds:type_name -> txcoord.v1.Round
-	4,  // 3: txcoord.v1.GetStatusResponse.frozen:type_name -> txcoord.v1.FrozenTable
+	6,  // 0: txcoord.v1.GetStatusResponse.last_entry_at:type_name -> google.protobuf.Timestamp
+	6,  // 1: txcoord.v1.GetStatusResponse.remembered_since:type_name -> google.protobuf.Timestamp
+	7,  // 2: txcoord.v1.GetStatusResponse.open_rounds:type_name -> txcoord.v1.Round
+	5,  // 3: txcoord.v1.GetStatusResponse.frozen:type_name -> txcoord.v1.FrozenTable
 	2,  // 4: txcoord.v1.GetStatusResponse.opened:type_name -> txcoord.v1.OpenedTable
 	3,  // 5: txcoord.v1.GetStatusResponse.replicas:type_name -> txcoord.v1.Replica
-	5,  // 6: txcoord.v1.Replica.started_at:type_name -> google.protobuf.Timestamp
-	7,  // 7: txcoord.v1.Replica.silent:type_name -> google.protobuf.Duration
-	8,  // 8: txcoord.v1.FrozenTable.freeze:type_name -> txcoord.v1.Freeze
-	0,  // 9: txcoord.v1.StatusService.GetStatus:input_type -> txcoord.v1.GetStatusRequest
-	1,  // 10: txcoord.v1.StatusService.GetStatus:output_type -> txcoord.v1.GetStatusResponse
-	10, // [10:11] is the sub-list for method output_type
-	9,  // [9:10] is the sub-list for method input_type
-	9,  // [9:9] is the sub-list for extension type_name
-	9,  // [9:9] is the sub-list for extension extendee
-	0,  // [0:9] is the sub-list for field type_name
+	4,  // 6: txcoord.v1.GetStatusResponse.troubles:type_name -> txcoord.v1.Trouble
+	6,  // 7: txcoord.v1.Replica.started_at:type_name -> google.protobuf.Timestamp
+	8,  // 8: txcoord.v1.Replica.silent:type_name -> google.protobuf.Duration
+	6,  // 9: txcoord.v1.Trouble.since:type_name -> google.protobuf.Timestamp
+	9,  // 10: txcoord.v1.FrozenTable.freeze:type_name -> txcoord.v1.Freeze
+	0,  // 11: txcoord.v1.StatusService.GetStatus:input_type -> txcoord.v1.GetStatusRequest
+	1,  // 12: txcoord.v1.StatusService.GetStatus:output_type -> txcoord.v1.GetStatusResponse
+	12, // [12:13] is the sub-list for method output_type
+	11, // [11:12] is the sub-list for method input_type
+	11, // [11:11] is the sub-list for extension type_name
+	11, // [11:11] is the sub-list for extension extendee
+	0,  // [0:11] is the sub-list for field type_name
 }
 
 func init() { file_txcoord_v1_status_proto_init() }
@@ -617,7 +708,7 @@ func file_txcoord_v1_status_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_txcoord_v1_status_proto_rawDesc), len(file_txcoord_v1_status_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   5,
+			NumMessages:   6,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -1705,244 +1705,6 @@ func (x *UnfenceTableResponse) GetTable() *Table {
 	return nil
 }
 
-// ThawTableRequest names a frozen table.
-type ThawTableRequest struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The catalog.
-	Catalog string `protobuf:"bytes,1,opt,name=catalog,proto3" json:"catalog,omitempty"`
-	// The highest snapshot version seen.
-	AtLeastSnapshot uint64 `protobuf:"varint,2,opt,name=at_least_snapshot,json=atLeastSnapshot,proto3" json:"at_least_snapshot,omitempty"`
-	// The table, by name, id or URI.
-	Table string `protobuf:"bytes,3,opt,name=table,proto3" json:"table,omitempty"`
-	// Only says what would happen.
-	Preview bool `protobuf:"varint,4,opt,name=preview,proto3" json:"preview,omitempty"`
-	// In words, cut to 1,024 bytes; recorded.
-	Reason        string `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ThawTableRequest) Reset() {
-	*x = ThawTableRequest{}
-	mi := &file_txcoord_v1_tables_proto_msgTypes[21]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ThawTableRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ThawTableRequest) ProtoMessage() {}
-
-func (x *ThawTableRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_txcoord_v1_tables_proto_msgTypes[21]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ThawTableRequest.ProtoReflect.Descriptor instead.
-func (*ThawTableRequest) Descriptor() ([]byte, []int) {
-	return file_txcoord_v1_tables_proto_rawDescGZIP(), []int{21}
-}
-
-func (x *ThawTableRequest) GetCatalog() string {
-	if x != nil {
-		return x.Catalog
-	}
-	return ""
-}
-
-func (x *ThawTableRequest) GetAtLeastSnapshot() uint64 {
-	if x != nil {
-		return x.AtLeastSnapshot
-	}
-	return 0
-}
-
-func (x *ThawTableRequest) GetTable() string {
-	if x != nil {
-		return x.Table
-	}
-	return ""
-}
-
-func (x *ThawTableRequest) GetPreview() bool {
-	if x != nil {
-		return x.Preview
-	}
-	return false
-}
-
-func (x *ThawTableRequest) GetReason() string {
-	if x != nil {
-		return x.Reason
-	}
-	return ""
-}
-
-// ThawTableResponse says what was, or would be, accepted.
-type ThawTableResponse struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The newest snapshot version.
-	LatestSnapshot uint64 `protobuf:"varint,1,opt,name=latest_snapshot,json=latestSnapshot,proto3" json:"latest_snapshot,omitempty"`
-	// The table; not frozen any more unless this is a preview.
-	Table *Table `protobuf:"bytes,2,opt,name=table,proto3" json:"table,omitempty"`
-	// The changes that are given up on this table. They stay committed on the other
-	// tables of their transactions.
-	GivenUp       []*GivenUpChange `protobuf:"bytes,3,rep,name=given_up,json=givenUp,proto3" json:"given_up,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ThawTableResponse) Reset() {
-	*x = ThawTableResponse{}
-	mi := &file_txcoord_v1_tables_proto_msgTypes[22]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ThawTableResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ThawTableResponse) ProtoMessage() {}
-
-func (x *ThawTableResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_txcoord_v1_tables_proto_msgTypes[22]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ThawTableResponse.ProtoReflect.Descriptor instead.
-func (*ThawTableResponse) Descriptor() ([]byte, []int) {
-	return file_txcoord_v1_tables_proto_rawDescGZIP(), []int{22}
-}
-
-func (x *ThawTableResponse) GetLatestSnapshot() uint64 {
-	if x != nil {
-		return x.LatestSnapshot
-	}
-	return 0
-}
-
-func (x *ThawTableResponse) GetTable() *Table {
-	if x != nil {
-		return x.Table
-	}
-	return nil
-}
-
-func (x *ThawTableResponse) GetGivenUp() []*GivenUpChange {
-	if x != nil {
-		return x.GivenUp
-	}
-	return nil
-}
-
-// GivenUpChange is a change that a table will not get.
-type GivenUpChange struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The transaction.
-	TransactionId string `protobuf:"bytes,1,opt,name=transaction_id,json=transactionId,proto3" json:"transaction_id,omitempty"`
-	// The client's key, empty without one.
-	Key string `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
-	// The rule that made it impossible; OPERATOR if the thaw itself gives it up.
-	Rule Rule `protobuf:"varint,3,opt,name=rule,proto3,enum=txcoord.v1.Rule" json:"rule,omitempty"`
-	// The decoded path that it is about, as far as that applies.
-	Path string `protobuf:"bytes,4,opt,name=path,proto3" json:"path,omitempty"`
-	// In words.
-	Detail string `protobuf:"bytes,5,opt,name=detail,proto3" json:"detail,omitempty"`
-	// The names of the tables on which the transaction does apply.
-	AppliedOn     []string `protobuf:"bytes,6,rep,name=applied_on,json=appliedOn,proto3" json:"applied_on,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *GivenUpChange) Reset() {
-	*x = GivenUpChange{}
-	mi := &file_txcoord_v1_tables_proto_msgTypes[23]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *GivenUpChange) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*GivenUpChange) ProtoMessage() {}
-
-func (x *GivenUpChange) ProtoReflect() protoreflect.Message {
-	mi := &file_txcoord_v1_tables_proto_msgTypes[23]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use GivenUpChange.ProtoReflect.Descriptor instead.
-func (*GivenUpChange) Descriptor() ([]byte, []int) {
-	return file_txcoord_v1_tables_proto_rawDescGZIP(), []int{23}
-}
-
-func (x *GivenUpChange) GetTransactionId() string {
-	if x != nil {
-		return x.TransactionId
-	}
-	return ""
-}
-
-func (x *GivenUpChange) GetKey() string {
-	if x != nil {
-		return x.Key
-	}
-	return ""
-}
-
-func (x *GivenUpChange) GetRule() Rule {
-	if x != nil {
-		return x.Rule
-	}
-	return Rule_RULE_UNSPECIFIED
-}
-
-func (x *GivenUpChange) GetPath() string {
-	if x != nil {
-		return x.Path
-	}
-	return ""
-}
-
-func (x *GivenUpChange) GetDetail() string {
-	if x != nil {
-		return x.Detail
-	}
-	return ""
-}
-
-func (x *GivenUpChange) GetAppliedOn() []string {
-	if x != nil {
-		return x.AppliedOn
-	}
-	return nil
-}
-
 var File_txcoord_v1_tables_proto protoreflect.FileDescriptor
 
 const file_txcoord_v1_tables_proto_rawDesc = "" +
@@ -2091,25 +1853,7 @@ const file_txcoord_v1_tables_proto_rawDesc = "" +
 	"\x05table\x18\x03 \x01(\tR\x05table\"h\n" +
 	"\x14UnfenceTableResponse\x12'\n" +
 	"\x0flatest_snapshot\x18\x01 \x01(\x04R\x0elatestSnapshot\x12'\n" +
-	"\x05table\x18\x02 \x01(\v2\x11.txcoord.v1.TableR\x05table\"\xa0\x01\n" +
-	"\x10ThawTableRequest\x12\x18\n" +
-	"\acatalog\x18\x01 \x01(\tR\acatalog\x12*\n" +
-	"\x11at_least_snapshot\x18\x02 \x01(\x04R\x0fatLeastSnapshot\x12\x14\n" +
-	"\x05table\x18\x03 \x01(\tR\x05table\x12\x18\n" +
-	"\apreview\x18\x04 \x01(\bR\apreview\x12\x16\n" +
-	"\x06reason\x18\x05 \x01(\tR\x06reason\"\x9b\x01\n" +
-	"\x11ThawTableResponse\x12'\n" +
-	"\x0flatest_snapshot\x18\x01 \x01(\x04R\x0elatestSnapshot\x12'\n" +
-	"\x05table\x18\x02 \x01(\v2\x11.txcoord.v1.TableR\x05table\x124\n" +
-	"\bgiven_up\x18\x03 \x03(\v2\x19.txcoord.v1.GivenUpChangeR\agivenUp\"\xb9\x01\n" +
-	"\rGivenUpChange\x12%\n" +
-	"\x0etransaction_id\x18\x01 \x01(\tR\rtransactionId\x12\x10\n" +
-	"\x03key\x18\x02 \x01(\tR\x03key\x12$\n" +
-	"\x04rule\x18\x03 \x01(\x0e2\x10.txcoord.v1.RuleR\x04rule\x12\x12\n" +
-	"\x04path\x18\x04 \x01(\tR\x04path\x12\x16\n" +
-	"\x06detail\x18\x05 \x01(\tR\x06detail\x12\x1d\n" +
-	"\n" +
-	"applied_on\x18\x06 \x03(\tR\tappliedOn2\xe7\x05\n" +
+	"\x05table\x18\x02 \x01(\v2\x11.txcoord.v1.TableR\x05table2\x9d\x05\n" +
 	"\fTableService\x12T\n" +
 	"\rRegisterTable\x12 .txcoord.v1.RegisterTableRequest\x1a!.txcoord.v1.RegisterTableResponse\x12N\n" +
 	"\vCreateTable\x12\x1e.txcoord.v1.CreateTableRequest\x1a\x1f.txcoord.v1.CreateTableResponse\x12K\n" +
@@ -2120,8 +1864,7 @@ const file_txcoord_v1_tables_proto_rawDesc = "" +
 	"\fSetTableMode\x12\x1f.txcoord.v1.SetTableModeRequest\x1a .txcoord.v1.SetTableModeResponse\x12K\n" +
 	"\n" +
 	"FenceTable\x12\x1d.txcoord.v1.FenceTableRequest\x1a\x1e.txcoord.v1.FenceTableResponse\x12Q\n" +
-	"\fUnfenceTable\x12\x1f.txcoord.v1.UnfenceTableRequest\x1a .txcoord.v1.UnfenceTableResponse\x12H\n" +
-	"\tThawTable\x12\x1c.txcoord.v1.ThawTableRequest\x1a\x1d.txcoord.v1.ThawTableResponseB7Z5github.com/txcoord/txcoord/proto/txcoord/v1;txcoordv1b\x06proto3"
+	"\fUnfenceTable\x12\x1f.txcoord.v1.UnfenceTableRequest\x1a .txcoord.v1.UnfenceTableResponseB7Z5github.com/txcoord/txcoord/proto/txcoord/v1;txcoordv1b\x06proto3"
 
 var (
 	file_txcoord_v1_tables_proto_rawDescOnce sync.Once
@@ -2135,7 +1878,7 @@ func file_txcoord_v1_tables_proto_rawDescGZIP() []byte {
 	return file_txcoord_v1_tables_proto_rawDescData
 }
 
-var file_txcoord_v1_tables_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
+var file_txcoord_v1_tables_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
 var file_txcoord_v1_tables_proto_goTypes = []any{
 	(*Table)(nil),                 // 0: txcoord.v1.Table
 	(*Fence)(nil),                 // 1: txcoord.v1.Fence
@@ -2158,68 +1901,60 @@ var file_txcoord_v1_tables_proto_goTypes = []any{
 	(*FenceTableResponse)(nil),    // 18: txcoord.v1.FenceTableResponse
 	(*UnfenceTableRequest)(nil),   // 19: txcoord.v1.UnfenceTableRequest
 	(*UnfenceTableResponse)(nil),  // 20: txcoord.v1.UnfenceTableResponse
-	(*ThawTableRequest)(nil),      // 21: txcoord.v1.ThawTableRequest
-	(*ThawTableResponse)(nil),     // 22: txcoord.v1.ThawTableResponse
-	(*GivenUpChange)(nil),         // 23: txcoord.v1.GivenUpChange
-	nil,                           // 24: txcoord.v1.CreateTableRequest.PropertiesEntry
-	nil,                           // 25: txcoord.v1.TableState.PropertiesEntry
-	(TableMode)(0),                // 26: txcoord.v1.TableMode
-	(*Freeze)(nil),                // 27: txcoord.v1.Freeze
-	(*timestamppb.Timestamp)(nil), // 28: google.protobuf.Timestamp
-	(Rule)(0),                     // 29: txcoord.v1.Rule
-	(*durationpb.Duration)(nil),   // 30: google.protobuf.Duration
+	nil,                           // 21: txcoord.v1.CreateTableRequest.PropertiesEntry
+	nil,                           // 22: txcoord.v1.TableState.PropertiesEntry
+	(TableMode)(0),                // 23: txcoord.v1.TableMode
+	(*Freeze)(nil),                // 24: txcoord.v1.Freeze
+	(*timestamppb.Timestamp)(nil), // 25: google.protobuf.Timestamp
+	(Rule)(0),                     // 26: txcoord.v1.Rule
+	(*durationpb.Duration)(nil),   // 27: google.protobuf.Duration
 }
 var file_txcoord_v1_tables_proto_depIdxs = []int32{
-	26, // 0: txcoord.v1.Table.mode:type_name -> txcoord.v1.TableMode
-	27, // 1: txcoord.v1.Table.freeze:type_name -> txcoord.v1.Freeze
+	23, // 0: txcoord.v1.Table.mode:type_name -> txcoord.v1.TableMode
+	24, // 1: txcoord.v1.Table.freeze:type_name -> txcoord.v1.Freeze
 	1,  // 2: txcoord.v1.Table.fence:type_name -> txcoord.v1.Fence
-	28, // 3: txcoord.v1.Fence.since:type_name -> google.protobuf.Timestamp
-	28, // 4: txcoord.v1.Fence.decided_from:type_name -> google.protobuf.Timestamp
-	26, // 5: txcoord.v1.RegisterTableRequest.mode:type_name -> txcoord.v1.TableMode
+	25, // 3: txcoord.v1.Fence.since:type_name -> google.protobuf.Timestamp
+	25, // 4: txcoord.v1.Fence.decided_from:type_name -> google.protobuf.Timestamp
+	23, // 5: txcoord.v1.RegisterTableRequest.mode:type_name -> txcoord.v1.TableMode
 	0,  // 6: txcoord.v1.RegisterTableResponse.table:type_name -> txcoord.v1.Table
-	24, // 7: txcoord.v1.CreateTableRequest.properties:type_name -> txcoord.v1.CreateTableRequest.PropertiesEntry
-	26, // 8: txcoord.v1.CreateTableRequest.mode:type_name -> txcoord.v1.TableMode
+	21, // 7: txcoord.v1.CreateTableRequest.properties:type_name -> txcoord.v1.CreateTableRequest.PropertiesEntry
+	23, // 8: txcoord.v1.CreateTableRequest.mode:type_name -> txcoord.v1.TableMode
 	0,  // 9: txcoord.v1.CreateTableResponse.table:type_name -> txcoord.v1.Table
 	0,  // 10: txcoord.v1.ListTablesResponse.tables:type_name -> txcoord.v1.Table
 	0,  // 11: txcoord.v1.DescribeTableResponse.table:type_name -> txcoord.v1.Table
 	10, // 12: txcoord.v1.DescribeTableResponse.pending:type_name -> txcoord.v1.PendingChange
 	11, // 13: txcoord.v1.DescribeTableResponse.open_round:type_name -> txcoord.v1.Round
 	12, // 14: txcoord.v1.DescribeTableResponse.state:type_name -> txcoord.v1.TableState
-	29, // 15: txcoord.v1.PendingChange.given_up:type_name -> txcoord.v1.Rule
-	28, // 16: txcoord.v1.Round.opened_at:type_name -> google.protobuf.Timestamp
-	25, // 17: txcoord.v1.TableState.properties:type_name -> txcoord.v1.TableState.PropertiesEntry
-	30, // 18: txcoord.v1.TableState.log_retention:type_name -> google.protobuf.Duration
-	30, // 19: txcoord.v1.TableState.deleted_file_retention:type_name -> google.protobuf.Duration
-	26, // 20: txcoord.v1.SetTableModeRequest.mode:type_name -> txcoord.v1.TableMode
+	26, // 15: txcoord.v1.PendingChange.given_up:type_name -> txcoord.v1.Rule
+	25, // 16: txcoord.v1.Round.opened_at:type_name -> google.protobuf.Timestamp
+	22, // 17: txcoord.v1.TableState.properties:type_name -> txcoord.v1.TableState.PropertiesEntry
+	27, // 18: txcoord.v1.TableState.log_retention:type_name -> google.protobuf.Duration
+	27, // 19: txcoord.v1.TableState.deleted_file_retention:type_name -> google.protobuf.Duration
+	23, // 20: txcoord.v1.SetTableModeRequest.mode:type_name -> txcoord.v1.TableMode
 	0,  // 21: txcoord.v1.SetTableModeResponse.table:type_name -> txcoord.v1.Table
 	0,  // 22: txcoord.v1.FenceTableResponse.table:type_name -> txcoord.v1.Table
 	0,  // 23: txcoord.v1.UnfenceTableResponse.table:type_name -> txcoord.v1.Table
-	0,  // 24: txcoord.v1.ThawTableResponse.table:type_name -> txcoord.v1.Table
-	23, // 25: txcoord.v1.ThawTableResponse.given_up:type_name -> txcoord.v1.GivenUpChange
-	29, // 26: txcoord.v1.GivenUpChange.rule:type_name -> txcoord.v1.Rule
-	2,  // 27: txcoord.v1.TableService.RegisterTable:input_type -> txcoord.v1.RegisterTableRequest
-	4,  // 28: txcoord.v1.TableService.CreateTable:input_type -> txcoord.v1.CreateTableRequest
-	6,  // 29: txcoord.v1.TableService.ListTables:input_type -> txcoord.v1.ListTablesRequest
-	8,  // 30: txcoord.v1.TableService.DescribeTable:input_type -> txcoord.v1.DescribeTableRequest
-	13, // 31: txcoord.v1.TableService.ReleaseTable:input_type -> txcoord.v1.ReleaseTableRequest
-	15, // 32: txcoord.v1.TableService.SetTableMode:input_type -> txcoord.v1.SetTableModeRequest
-	17, // 33: txcoord.v1.TableService.FenceTable:input_type -> txcoord.v1.FenceTableRequest
-	19, // 34: txcoord.v1.TableService.UnfenceTable:input_type -> txcoord.v1.UnfenceTableRequest
-	21, // 35: txcoord.v1.TableService.ThawTable:input_type -> txcoord.v1.ThawTableRequest
-	3,  // 36: txcoord.v1.TableService.RegisterTable:output_type -> txcoord.v1.RegisterTableResponse
-	5,  // 37: txcoord.v1.TableService.CreateTable:output_type -> txcoord.v1.CreateTableResponse
-	7,  // 38: txcoord.v1.TableService.ListTables:output_type -> txcoord.v1.ListTablesResponse
-	9,  // 39: txcoord.v1.TableService.DescribeTable:output_type -> txcoord.v1.DescribeTableResponse
-	14, // 40: txcoord.v1.TableService.ReleaseTable:output_type -> txcoord.v1.ReleaseTableResponse
-	16, // 41: txcoord.v1.TableService.SetTableMode:output_type -> txcoord.v1.SetTableModeResponse
-	18, // 42: txcoord.v1.TableService.FenceTable:output_type -> txcoord.v1.FenceTableResponse
-	20, // 43: txcoord.v1.TableService.UnfenceTable:output_type -> txcoord.v1.UnfenceTableResponse
-	22, // 44: txcoord.v1.TableService.ThawTable:output_type -> txcoord.v1.ThawTableResponse
-	36, // [36:45] is the sub-list for method output_type
-	27, // [27:36] is the sub-list for method input_type
-	27, // [27:27] is the sub-list for extension type_name
-	27, // [27:27] is the sub-list for extension extendee
-	0,  // [0:27] is the sub-list for field type_name
+	2,  // 24: txcoord.v1.TableService.RegisterTable:input_type -> txcoord.v1.RegisterTableRequest
+	4,  // 25: txcoord.v1.TableService.CreateTable:input_type -> txcoord.v1.CreateTableRequest
+	6,  // 26: txcoord.v1.TableService.ListTables:input_type -> txcoord.v1.ListTablesRequest
+	8,  // 27: txcoord.v1.TableService.DescribeTable:input_type -> txcoord.v1.DescribeTableRequest
+	13, // 28: txcoord.v1.TableService.ReleaseTable:input_type -> txcoord.v1.ReleaseTableRequest
+	15, // 29: txcoord.v1.TableService.SetTableMode:input_type -> txcoord.v1.SetTableModeRequest
+	17, // 30: txcoord.v1.TableService.FenceTable:input_type -> txcoord.v1.FenceTableRequest
+	19, // 31: txcoord.v1.TableService.UnfenceTable:input_type -> txcoord.v1.UnfenceTableRequest
+	3,  // 32: txcoord.v1.TableService.RegisterTable:output_type -> txcoord.v1.RegisterTableResponse
+	5,  // 33: txcoord.v1.TableService.CreateTable:output_type -> txcoord.v1.CreateTableResponse
+	7,  // 34: txcoord.v1.TableService.ListTables:output_type -> txcoord.v1.ListTablesResponse
+	9,  // 35: txcoord.v1.TableService.DescribeTable:output_type -> txcoord.v1.DescribeTableResponse
+	14, // 36: txcoord.v1.TableService.ReleaseTable:output_type -> txcoord.v1.ReleaseTableResponse
+	16, // 37: txcoord.v1.TableService.SetTableMode:output_type -> txcoord.v1.SetTableModeResponse
+	18, // 38: txcoord.v1.TableService.FenceTable:output_type -> txcoord.v1.FenceTableResponse
+	20, // 39: txcoord.v1.TableService.UnfenceTable:output_type -> txcoord.v1.UnfenceTableResponse
+	32, // [32:40] is the sub-list for method output_type
+	24, // [24:32] is the sub-list for method input_type
+	24, // [24:24] is the sub-list for extension type_name
+	24, // [24:24] is the sub-list for extension extendee
+	0,  // [0:24] is the sub-list for field type_name
 }
 
 func init() { file_txcoord_v1_tables_proto_init() }
@@ -2234,7 +1969,7 @@ func file_txcoord_v1_tables_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_txcoord_v1_tables_proto_rawDesc), len(file_txcoord_v1_tables_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   26,
+			NumMessages:   23,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

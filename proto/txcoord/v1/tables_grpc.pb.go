@@ -27,7 +27,6 @@ const (
 	TableService_SetTableMode_FullMethodName  = "/txcoord.v1.TableService/SetTableMode"
 	TableService_FenceTable_FullMethodName    = "/txcoord.v1.TableService/FenceTable"
 	TableService_UnfenceTable_FullMethodName  = "/txcoord.v1.TableService/UnfenceTable"
-	TableService_ThawTable_FullMethodName     = "/txcoord.v1.TableService/ThawTable"
 )
 
 // TableServiceClient is the client API for TableService service.
@@ -79,13 +78,6 @@ type TableServiceClient interface {
 	//
 	// Errors: as for FenceTable.
 	UnfenceTable(ctx context.Context, in *UnfenceTableRequest, opts ...grpc.CallOption) (*UnfenceTableResponse, error)
-	// ThawTable is the operator's word that the changes given up on a frozen table
-	// stay so, and that it may be written again. On a REPLACED table it gives up
-	// what is pending there. With `preview` it only says what would happen.
-	//
-	// Errors: NOT_FOUND, FAILED_PRECONDITION (NOTHING_TO_THAW; or the grace time
-	// after the freeze of a REPLACED table has not passed).
-	ThawTable(ctx context.Context, in *ThawTableRequest, opts ...grpc.CallOption) (*ThawTableResponse, error)
 }
 
 type tableServiceClient struct {
@@ -176,16 +168,6 @@ func (c *tableServiceClient) UnfenceTable(ctx context.Context, in *UnfenceTableR
 	return out, nil
 }
 
-func (c *tableServiceClient) ThawTable(ctx context.Context, in *ThawTableRequest, opts ...grpc.CallOption) (*ThawTableResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(ThawTableResponse)
-	err := c.cc.Invoke(ctx, TableService_ThawTable_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
 // TableServiceServer is the server API for TableService service.
 // All implementations must embed UnimplementedTableServiceServer
 // for forward compatibility.
@@ -235,13 +217,6 @@ type TableServiceServer interface {
 	//
 	// Errors: as for FenceTable.
 	UnfenceTable(context.Context, *UnfenceTableRequest) (*UnfenceTableResponse, error)
-	// ThawTable is the operator's word that the changes given up on a frozen table
-	// stay so, and that it may be written again. On a REPLACED table it gives up
-	// what is pending there. With `preview` it only says what would happen.
-	//
-	// Errors: NOT_FOUND, FAILED_PRECONDITION (NOTHING_TO_THAW; or the grace time
-	// after the freeze of a REPLACED table has not passed).
-	ThawTable(context.Context, *ThawTableRequest) (*ThawTableResponse, error)
 	mustEmbedUnimplementedTableServiceServer()
 }
 
@@ -275,9 +250,6 @@ func (UnimplementedTableServiceServer) FenceTable(context.Context, *FenceTableRe
 }
 func (UnimplementedTableServiceServer) UnfenceTable(context.Context, *UnfenceTableRequest) (*UnfenceTableResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method UnfenceTable not implemented")
-}
-func (UnimplementedTableServiceServer) ThawTable(context.Context, *ThawTableRequest) (*ThawTableResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method ThawTable not implemented")
 }
 func (UnimplementedTableServiceServer) mustEmbedUnimplementedTableServiceServer() {}
 func (UnimplementedTableServiceServer) testEmbeddedByValue()                      {}
@@ -444,24 +416,6 @@ func _TableService_UnfenceTable_Handler(srv interface{}, ctx context.Context, de
 	return interceptor(ctx, in, info, handler)
 }
 
-func _TableService_ThawTable_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(ThawTableRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(TableServiceServer).ThawTable(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: TableService_ThawTable_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(TableServiceServer).ThawTable(ctx, req.(*ThawTableRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
 // TableService_ServiceDesc is the grpc.ServiceDesc for TableService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -500,10 +454,6 @@ var TableService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "UnfenceTable",
 			Handler:    _TableService_UnfenceTable_Handler,
-		},
-		{
-			MethodName: "ThawTable",
-			Handler:    _TableService_ThawTable_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

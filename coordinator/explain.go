@@ -1,0 +1,410 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/txcoord/txcoord/tables"
+	"github.com/txcoord/txcoord/twophase"
+)
+
+// FindingCode is the stable name of what stands in a table's way; its numbers are
+// those of the wire's FindingCode.
+type FindingCode uint8
+
+// What Explain finds.
+const (
+	FoundFrozen FindingCode = iota + 1
+	FoundClosed
+	FoundGivenUp
+	FoundStopped
+	FoundOwnedElsewhere
+	FoundLocationRefused
+	FoundLogUnreadable
+	FoundFeatureUnsupported
+	FoundTableProperty
+	FoundRoundOpen
+	FoundChangesPending
+	FoundCatalogStopped
+	FoundBacklog
+	FoundUnexpectedWriter
+	FoundForeignCommits
+	FoundRetention
+	FoundPropertyIgnored
+	FoundStoreTrouble
+)
+
+// Finding is one thing that stands in a table's way, or may. The wire's Finding says
+// what each field means.
+type Finding struct {
+	Code     FindingCode
+	Blocks   bool
+	Text     string
+	Remedy   string
+	Since    time.Time
+	Txn      twophase.TxnID
+	Key      string
+	Rule     twophase.Rule
+	Path     string
+	Winner   string
+	Version  twophase.Version
+	File     string
+	Property string
+	Tables   []string
+}
+
+// Explanation is everything that stands in a table's way, the gravest first.
+type Explanation struct {
+	Table    TableInfo
+	Findings []Finding
+}
+
+// Explain says what stands in a table's way. It reads the table's log as far as its
+// profile is not known here. Other tables are named if the caller sees them; nil sees all.
+func (c *Catalog) Explain(ctx context.Context, ref string, sees func(name string) bool) (Explanation, error) {
+	row, err := c.table(ref)
+	if err != nil {
+		return Explanation{}, err
+	}
+	if err := c.catchUp(ctx); err != nil && ctx.Err() != nil {
+		return Explanation{}, err // otherwise the fold as it is still says something
+	}
+	e := &explainer{c: c, id: row.ID, sees: sees}
+	e.catalog()
+	c.ledger.read(func(s *twophase.State) {
+		t, ok := s.Table(row.ID)
+		if !ok {
+			return
+		}
+		row = infoOf(t)
+		e.freeze(s, t)
+		e.pending(s, t)
+		e.guests(t)
+	})
+	c.stoppedBy(&row)
+	if err := e.log(ctx, row); err != nil {
+		return Explanation{}, err
+	}
+	slices.SortStableFunc(e.found, func(a, b Finding) int {
+		return compare(weight(a), weight(b))
+	})
+	return Explanation{row, e.found}, nil
+}
+
+// weight puts what blocks first.
+func weight(f Finding) int {
+	if f.Blocks {
+		return 0
+	}
+	return 1
+}
+
+// explainer gathers findings about one table.
+type explainer struct {
+	c     *Catalog
+	id    twophase.TableID
+	found []Finding
+	sees  func(name string) bool // nil: everything
+}
+
+// name is a table's, unless the caller may not see it.
+func (e *explainer) name(name string) string {
+	if e.visible(name) {
+		return name
+	}
+	return "(a table that you may not see)"
+}
+
+func (e *explainer) visible(name string) bool { return e.sees == nil || e.sees(name) }
+
+func (e *explainer) add(f Finding) {
+	if f.Version == 0 {
+		f.Version = twophase.NoVersion
+	}
+	e.found = append(e.found, f)
+}
+
+// catalog: what stands in the way of all tables.
+func (e *explainer) catalog() {
+	if err := e.c.ledger.stopped(); err != nil {
+		e.add(Finding{
+			Code: FoundCatalogStopped, Blocks: true,
+			Text:   "the whole catalog takes no writes: its journal does not fit what was folded or published",
+			Remedy: "look at the server's log; was the store put back to an older state?",
+		})
+	}
+	for _, t := range e.c.troubles.list() {
+		if t.Place == placeStore || t.Place == e.c.row(e.id).URI {
+			e.add(Finding{
+				Code: FoundStoreTrouble, Blocks: true, Since: t.Since, Text: t.Text, Remedy: t.Remedy,
+			})
+		}
+	}
+	bytes, limit := e.c.backlog.size()
+	if bytes > limit/10*8 {
+		e.add(Finding{
+			Code: FoundBacklog, Blocks: bytes >= limit,
+			Text:   fmt.Sprintf("%d bytes of transactions wait to be published, new ones are refused from %d on (limit queue_bytes)", bytes, limit),
+			Remedy: "see which rounds are open (txcoord status), and what they wait for",
+		})
+	}
+}
+
+func (e *explainer) freeze(s *twophase.State, t *twophase.Table) {
+	f := t.Frozen
+	if f == nil {
+		return
+	}
+	out := Finding{
+		Code: FoundFrozen, Blocks: true, Since: f.Since.Std(), Txn: f.Txn, Key: keyOf(s, f.Txn),
+		Text: e.freezeText(s, t), Remedy: freezeRemedy(t),
+	}
+	if f.Resolved {
+		out.Code = FoundClosed
+	}
+	for _, o := range s.Tables() {
+		if o != t && o.Frozen != nil && o.Frozen.Origin == f.Origin && e.visible(o.Name) {
+			out.Tables = append(out.Tables, o.Name)
+		}
+	}
+	e.add(out)
+}
+
+func (e *explainer) freezeText(s *twophase.State, t *twophase.Table) string {
+	f := t.Frozen
+	why := map[twophase.Cause]string{
+		twophase.CauseStalled:       "requests on its location do not get through, while others there do",
+		twophase.CauseDiverged:      "a decided change became impossible by another engine's commit",
+		twophase.CauseReplaced:      "the log at its place is another table's, or an older copy",
+		twophase.CauseContradiction: "its log and the journal contradict each other",
+		twophase.CauseOperator:      "an operator froze it",
+	}[f.Cause]
+	text := fmt.Sprintf("frozen since %s (%s): %s", f.Since.Std().Format(time.RFC3339), f.Cause, why)
+	if f.Origin != t.Table {
+		text += fmt.Sprintf(", on table %s, with which it shares a transaction that is not published", e.name(nameOf(s, f.Origin)))
+	}
+	if f.Detail != "" {
+		text += ": " + f.Detail
+	}
+	if f.Resolved {
+		text += "; an operator has resolved that, and the table is never written again"
+	}
+	return text
+}
+
+func freezeRemedy(t *twophase.Table) string {
+	switch f := t.Frozen; {
+	case f.Resolved:
+		return fmt.Sprintf("txcoord tables release %s; then register what stands at its place, if you want that", t.Name)
+	case f.Cause == twophase.CauseStalled:
+		return "make its location reachable and writable; it thaws by itself when its round is published"
+	case f.Cause == twophase.CauseContradiction:
+		return fmt.Sprintf("put the file back as it was, then: txcoord tables resolve %s. If it cannot be mended: txcoord tables resolve %s --give-up", t.Name, t.Name)
+	}
+	return fmt.Sprintf("txcoord tables resolve %s says what would be given up, and does it with --yes", t.Name)
+}
+
+func keyOf(s *twophase.State, id twophase.TxnID) string {
+	if o := s.Outcome(id); o != nil && o.Commit != nil {
+		return o.Commit.Key
+	}
+	return ""
+}
+
+// namedAtMost bounds the findings of one kind, and the tables in one.
+const namedAtMost = 100
+
+func (e *explainer) pending(s *twophase.State, t *twophase.Table) {
+	for i, ch := range t.Diverged {
+		if i == namedAtMost {
+			break
+		}
+		g := resolvedChange(s, t, ch)
+		e.add(Finding{
+			Code: FoundGivenUp, Blocks: true, Txn: ch.Txn, Key: g.Key, Rule: g.Conflict.Rule, Path: g.Conflict.Path,
+			Text: strings.TrimSpace(fmt.Sprintf("change %d cannot be delivered here: %s %s %s",
+				ch.Number, g.Conflict.Rule, g.Conflict.Path, g.Conflict.Detail)),
+			Winner: engineBelow(t), Remedy: fmt.Sprintf("accept that with txcoord tables resolve %s, and make the change again as a new transaction", t.Name),
+		})
+	}
+	if r, ok := s.RoundOn(t.Table); ok {
+		e.round(s, r)
+	}
+	if len(t.Pending) == 0 {
+		return
+	}
+	oldest := t.Pending[0]
+	f := Finding{Code: FoundChangesPending, Txn: oldest.Txn, Key: keyOf(s, oldest.Txn), Text: fmt.Sprintf("%d changes are decided and not yet published", len(t.Pending))}
+	if o := s.Outcome(oldest.Txn); o != nil {
+		f.Since = o.Time.Std()
+		f.Text += fmt.Sprintf(", the oldest since %s (transaction %s)", f.Since.Format(time.RFC3339), oldest.Txn)
+	}
+	if oldest.Round == nil {
+		f.Text += "; they wait for the open round of a table that they share"
+	}
+	e.add(f)
+}
+
+// engineBelow is the engine of the newest foreign commit: most likely the one that
+// won. The journal does not say which version a change lost to.
+func engineBelow(t *twophase.Table) string {
+	if n := len(t.Guests); n > 0 {
+		return t.Guests[n-1].Engine
+	}
+	return ""
+}
+
+func (e *explainer) round(s *twophase.State, r *twophase.Round) {
+	f := Finding{Code: FoundRoundOpen, Since: r.Time.Std()}
+	var waits []string
+	for _, p := range s.Plan(r) {
+		if len(f.Tables) < namedAtMost && e.visible(p.Table.Name) {
+			f.Tables = append(f.Tables, p.Table.Name)
+		}
+		switch {
+		case p.Table.Frozen != nil && p.Table.Frozen.Origin == p.Table.Table && !p.Table.Frozen.Resolved:
+			waits = append(waits, fmt.Sprintf("%s is frozen (%s)", e.name(p.Table.Name), p.Table.Frozen.Cause))
+		case len(p.Changes) > 0:
+			waits = append(waits, fmt.Sprintf("%s has %d changes to be put", e.name(p.Table.Name), len(p.Changes)))
+		}
+	}
+	if len(waits) == 0 {
+		waits = []string{"its publication record"}
+	}
+	more := ""
+	if n := len(waits) - 10; n > 0 {
+		waits, more = waits[:10], fmt.Sprintf(", and %d more", n)
+	}
+	f.Text = fmt.Sprintf("round %s of %d transactions is open since %s and waits for: %s%s", r.ID, len(r.Txns), f.Since.Format(time.RFC3339), strings.Join(waits, "; "), more)
+	e.add(f)
+}
+
+func (e *explainer) guests(t *twophase.Table) {
+	for _, g := range slices.Backward(t.Guests) {
+		f := Finding{
+			Code: FoundForeignCommits, Since: g.Time.Std(), Version: g.Version, Winner: g.Engine,
+			Text: fmt.Sprintf("%s committed %d times; its newest commit is version %d, recorded %s", named(g.Engine), g.Count, g.Version, g.Time.Std().Format(time.RFC3339)),
+		}
+		e.add(f)
+	}
+	if o := t.Opened; o != nil {
+		again := fmt.Sprintf("txcoord tables mode %s %s", t.Name, o.From)
+		if o.From == twophase.ModeFenced {
+			again = "txcoord tables fence " + t.Name
+		}
+		e.add(Finding{
+			Code: FoundUnexpectedWriter, Since: o.At.Std(), Version: o.Version, Winner: o.Engine,
+			Text:   fmt.Sprintf("its mode was %s, and is open because %s wrote version %d, recorded %s", o.From, named(o.Engine), o.Version, o.At.Std().Format(time.RFC3339)),
+			Remedy: "stop that writer, then: " + again,
+		})
+	}
+}
+
+func named(engine string) string {
+	if engine == "" {
+		return "an engine that does not name itself"
+	}
+	return engine
+}
+
+// log: what the table's location and its log say.
+func (e *explainer) log(ctx context.Context, row TableInfo) error {
+	if row.Stopped != "" {
+		f := Finding{Code: FoundStopped, Blocks: true, Text: "this replica does not write it: " + row.Stopped, Remedy: "put the file back as it was; the next look finds out"}
+		if t := e.c.tables.peek(e.id); t != nil {
+			f.File, f.Version = fileOf(t.stoppedBy())
+		}
+		e.add(f)
+	}
+	if err := e.c.ours(e.id); err != nil {
+		e.add(Finding{
+			Code: FoundOwnedElsewhere, Blocks: true, Text: messageOf(err),
+			Remedy: fmt.Sprintf("if that catalog lives: txcoord tables release %s here; if it is gone: txcoord tables register %s --take-over", row.Name, row.Name),
+		})
+	}
+	if _, err := e.c.tables.of(e.id); err != nil {
+		e.add(Finding{
+			Code: FoundLocationRefused, Blocks: true, Text: messageOf(err),
+			Remedy: "start the server with --allow for this location",
+		})
+		return nil
+	}
+	if row.Frozen != nil && row.Frozen.Cause == twophase.CauseReplaced {
+		return nil // what stands there is not this table's
+	}
+	profile, err := e.c.profileOf(ctx, row)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil:
+		e.unreadable(row, err)
+	default:
+		e.settings(ctx, profile, row)
+	}
+	return nil
+}
+
+func (e *explainer) unreadable(row TableInfo, err error) {
+	f := Finding{Code: FoundLogUnreadable, Blocks: true, Text: "its log cannot be read now: " + messageOf(err), Remedy: "make its location reachable, or put back the file that is named"}
+	f.File, f.Version = fileOf(err)
+	var own *Error
+	if errors.As(err, &own) && own.Reason == FeatureUnsupported {
+		f.Code, f.Text = FoundFeatureUnsupported, messageOf(err)
+		f.Remedy = "drop the feature from the table, or use a newer txcoord; docs/features.md has the list"
+	}
+	if row.Stopped != messageOf(err) {
+		e.add(f)
+	}
+}
+
+// messageOf is an error without what may not be told.
+func messageOf(err error) string {
+	var own *Error
+	if errors.As(err, &own) {
+		return own.Message
+	}
+	return "an internal error; the server's log has it"
+}
+
+func fileOf(err error) (file string, v twophase.Version) {
+	var own *Error
+	if errors.As(err, &own) && own.Table != nil {
+		return own.Table.File, own.Table.Version
+	}
+	return "", twophase.NoVersion
+}
+
+// settings: the table's properties and features.
+func (e *explainer) settings(ctx context.Context, p *tables.Profile, row TableInfo) {
+	warnings := tables.Warnings(p, e.c.cfg.Limits.MaxTTL)
+	_, err := tables.CheckProfile(p, e.c.cfg.Limits.MaxTTL)
+	var in *tables.InputError
+	var feature *tables.FeatureError
+	switch {
+	case errors.As(err, &in):
+		e.add(Finding{Code: FoundTableProperty, Blocks: true, Text: "it takes no new commits: " + in.Error(), Remedy: in.Remedy, Property: in.Field})
+	case errors.As(err, &feature):
+		e.add(Finding{
+			Code: FoundFeatureUnsupported, Blocks: true, Text: "it takes no new commits: " + feature.Error(),
+			Remedy: "drop the feature from the table, or use a newer txcoord; docs/features.md has the list",
+		})
+	case err != nil:
+		e.add(Finding{Code: FoundTableProperty, Blocks: true, Text: "it takes no new commits: " + messageOf(err)})
+	}
+	for _, i := range p.Ignored() {
+		e.add(Finding{Code: FoundPropertyIgnored, Text: i.String(), Property: i.Property, Remedy: i.Remedy})
+		warnings = slices.DeleteFunc(warnings, func(w string) bool { return w == i.String() })
+	}
+	for _, w := range warnings {
+		e.add(Finding{Code: FoundRetention, Text: w})
+	}
+	for _, h := range e.c.holds(ctx, row.ID) {
+		for _, r := range h.risks(row, p) {
+			e.add(Finding{Code: FoundRetention, Text: r.text, Remedy: r.remedy, Property: r.property, Version: h.version})
+		}
+	}
+}

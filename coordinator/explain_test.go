@@ -1,0 +1,226 @@
+package coordinator_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/txcoord/txcoord/coordinator"
+	"github.com/txcoord/txcoord/tables/checkpoint"
+	"github.com/txcoord/txcoord/twophase"
+)
+
+func (w *world) explain(table string) coordinator.Explanation {
+	w.t.Helper()
+	e, err := w.catalog.Explain(w.ctx(), table, nil)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return e
+}
+
+// found is the finding of a code; it has to be there.
+func found(t *testing.T, e coordinator.Explanation, code coordinator.FindingCode) coordinator.Finding {
+	t.Helper()
+	i := slices.IndexFunc(e.Findings, func(f coordinator.Finding) bool { return f.Code == code })
+	if i < 0 {
+		t.Fatalf("no finding %d in %+v", code, e.Findings)
+	}
+	return e.Findings[i]
+}
+
+func codes(e coordinator.Explanation) (out []coordinator.FindingCode) {
+	for _, f := range e.Findings {
+		out = append(out, f.Code)
+	}
+	return out
+}
+
+func TestExplainNothing(t *testing.T) {
+	t.Parallel()
+	w := (&world{}).open(t)
+	w.create("t", twophase.ModeOpen)
+	w.commit("1", blind("t", "1"))
+	if e := w.explain("t"); len(e.Findings) != 0 || e.Table.Name != "t" {
+		t.Errorf("%+v", e)
+	}
+	_, err := w.catalog.Explain(w.ctx(), "nope", nil)
+	wantReason(t, "no table", err, coordinator.TableNotFound)
+}
+
+// A diverged table: what froze it and since when, what cannot be delivered, which
+// round waits, who did it.
+func TestExplainDivergedTable(t *testing.T) {
+	t.Parallel()
+	gate := newGate()
+	w := &world{wrapObjects: gate.over}
+	w.open(t)
+	w.create("t", twophase.ModeOpen)
+	w.create("beside", twophase.ModeOpen)
+	w.commit("seed", change("t", blindRead, add("1"), add("2")), blind("beside", "1"))
+	gate.hold(commitKey("t", 2))
+	w.catalog.CommitOnce(shortly(t), once("k", change("t", readAt(1), remove("1"), add("3")), blind("beside", "2"))) //nolint:errcheck // its caller gives up
+	w.eventually("it is decided", func() bool { return w.info("t").Pending == 1 })
+	before := time.Now().Add(-time.Second)
+	if e := w.explain("t"); !slices.Contains(codes(e), coordinator.FoundChangesPending) {
+		t.Errorf("pending: %+v", e.Findings)
+	}
+	w.foreign("t", 2, []byte(`{"commitInfo":{"engineInfo":"delta-rs:1.6.6","operation":"DELETE"}}`+"\n"), remove("1"), add("4"))
+	gate.release()
+	w.eventually("it diverged", func() bool { return w.info("t").Frozen != nil })
+	w.eventually("the other version is put", func() bool { return w.versions("beside") == 3 })
+
+	e := w.explain("t")
+	frozen := found(t, e, coordinator.FoundFrozen)
+	if !frozen.Blocks || frozen.Key != "k" || frozen.Since.Before(before) || !cmp.Equal(frozen.Tables, []string{"beside"}) ||
+		!strings.Contains(frozen.Text, "diverged") || !strings.Contains(frozen.Remedy, "resolve t") {
+		t.Errorf("%+v", frozen)
+	}
+	given := found(t, e, coordinator.FoundGivenUp)
+	if given.Rule != twophase.RulePathMissing || given.Path == "" || given.Winner != "delta-rs:1.6.6" || given.Key != "k" {
+		t.Errorf("%+v", given)
+	}
+	if round := found(t, e, coordinator.FoundRoundOpen); !strings.Contains(round.Text, "t is frozen (diverged)") {
+		t.Errorf("%+v", round)
+	}
+	guest := found(t, e, coordinator.FoundForeignCommits)
+	if guest.Winner != "delta-rs:1.6.6" || guest.Version != 2 || guest.Blocks {
+		t.Errorf("%+v", guest)
+	}
+	if beside := found(t, w.explain("beside"), coordinator.FoundFrozen); !strings.Contains(beside.Text, "on table t") || !strings.Contains(beside.Remedy, "resolve beside") {
+		t.Errorf("%+v", beside)
+	}
+	if f := w.status().Frozen[0]; f.Since.Before(before) {
+		t.Errorf("since %s", f.Since)
+	}
+
+	// It stays after a restart, since the fold holds it; a plan that has become another
+	// one is not carried out.
+	w.stop()
+	w.start()
+	if f := found(t, w.explain("t"), coordinator.FoundForeignCommits); f.Version != 2 {
+		t.Errorf("after a restart: %+v", f)
+	}
+	plan, err := w.catalog.Resolve(w.ctx(), coordinator.ResolveRequest{Table: "t", Preview: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = w.catalog.Resolve(w.ctx(), coordinator.ResolveRequest{Table: "t", Plan: "another"})
+	wantReason(t, "another plan", err, coordinator.PlanChanged)
+	_, err = w.catalog.Resolve(w.ctx(), coordinator.ResolveRequest{Table: "t", GiveUp: true})
+	wantReason(t, "giving up what diverged", err, coordinator.InvalidRequest)
+	done, err := w.catalog.Resolve(w.ctx(), coordinator.ResolveRequest{Table: "t", Plan: plan.Plan})
+	if err != nil || done.Plan != plan.Plan || done.Table.Frozen != nil || !cmp.Equal(done.GivenUp, plan.GivenUp) {
+		t.Errorf("%+v, %v", done, err)
+	}
+	w.eventually("published", func() bool { return len(w.status().Rounds) == 0 })
+	if got := codes(w.explain("t")); !cmp.Equal(got, []coordinator.FindingCode{coordinator.FoundForeignCommits}) {
+		t.Errorf("afterwards: %v", got)
+	}
+}
+
+func TestExplainUnexpectedWriter(t *testing.T) {
+	t.Parallel()
+	w := (&world{}).open(t)
+	w.create("t", twophase.ModeExclusive)
+	w.commit("1", blind("t", "1"))
+	w.foreign("t", 2, add("x"))
+	w.commit("2", blind("t", "2"))
+	f := found(t, w.explain("t"), coordinator.FoundUnexpectedWriter)
+	if f.Version != 2 || !strings.Contains(f.Text, "exclusive") || !strings.Contains(f.Text, "other/1") {
+		t.Errorf("%+v", f)
+	}
+}
+
+// Settings that refuse commits, that are ignored, and that are short.
+func TestExplainSettings(t *testing.T) {
+	t.Parallel()
+	w := (&world{}).open(t)
+	w.create("t", twophase.ModeOpen)
+	id := w.info("t").MetaDataID
+	w.foreign("t", 1, fmt.Appendf(nil, `{"metaData":{"id":%q,"format":{"provider":"parquet","options":{}},"schemaString":%q,"partitionColumns":[],"configuration":{`+
+		`"delta.logRetentionDuration":"interval 2 hours","delta.checkpointInterval":"often","delta.deletedFileRetentionDuration":"interval 1 hour"},"createdTime":1}}`+"\n", id, schema))
+	wantReason(t, "staged before", second(w.try("1", blind("t", "1"))), coordinator.Conflicted)
+	own := wantReason(t, "a commit", second(w.try("2", blind("t", "1"))), coordinator.TableProperty)
+	e := w.explain("t")
+	property := found(t, e, coordinator.FoundTableProperty)
+	if !property.Blocks || property.Property != "delta.logRetentionDuration" || property.Remedy != own.Field.Remedy {
+		t.Errorf("%+v", property)
+	}
+	if f := found(t, e, coordinator.FoundPropertyIgnored); f.Blocks || f.Property != "delta.checkpointInterval" || !strings.Contains(f.Text, "10 is used") {
+		t.Errorf("%+v", f)
+	}
+	found(t, e, coordinator.FoundRetention)
+}
+
+// A contradiction: the operator mends the log and resolves, or gives the table up.
+func TestContradictionIsGivenUp(t *testing.T) {
+	t.Parallel()
+	clock := &clock{}
+	w := &world{}
+	w.cfg.Boot = clock.now
+	w.open(t)
+	w.create("t", twophase.ModeOpen)
+	w.create("beside", twophase.ModeOpen)
+	w.commit("1", blind("t", "1"))
+	w.rawCommit("t", 2, strings.ReplaceAll(w.read("t", 1), "1.parquet", "forged.parquet"))
+	wantReason(t, "a commit on it", second(w.try("2", blind("t", "2"), blind("beside", "2"))), coordinator.LogContradiction)
+	f := found(t, w.explain("t"), coordinator.FoundFrozen)
+	if !strings.Contains(f.Remedy, "--give-up") || !strings.Contains(f.Text, "contradict") {
+		t.Errorf("%+v", f)
+	}
+	q := coordinator.ResolveRequest{Table: "t", GiveUp: true, Preview: true, Reason: "nobody has the file"}
+	plan, err := w.catalog.Resolve(w.ctx(), q)
+	if err != nil || len(plan.Steps) != 1 || plan.Steps[0].Kind != "replaced" || w.info("t").Frozen.Cause != twophase.CauseContradiction {
+		t.Fatalf("%+v, %v", plan, err)
+	}
+	q.Preview, q.Plan = false, plan.Plan
+	if _, err := w.catalog.Resolve(w.ctx(), q); err != nil {
+		t.Fatal(err)
+	}
+	if f := w.info("t").Frozen; f.Cause != twophase.CauseReplaced || !strings.Contains(f.Detail, "nobody has the file") {
+		t.Errorf("%+v", f)
+	}
+	wantReason(t, "at once", w.resolve("t"), coordinator.TooEarly)
+	if plan, err := w.catalog.Resolve(w.ctx(), coordinator.ResolveRequest{Table: "t", Preview: true}); err != nil || plan.NotBefore.IsZero() {
+		t.Errorf("preview: %+v, %v", plan, err)
+	}
+	clock.advance(11 * time.Minute)
+	if err := w.resolve("t"); err != nil {
+		t.Fatal(err)
+	}
+	if f := found(t, w.explain("t"), coordinator.FoundClosed); !strings.Contains(f.Remedy, "release t") {
+		t.Errorf("%+v", f)
+	}
+	wantReason(t, "again", w.resolve("t"), coordinator.NothingToResolve)
+	w.commit("beside goes on", blind("beside", "3"))
+	if err := w.catalog.Release(w.ctx(), "t", false); err != nil {
+		t.Error(err)
+	}
+}
+
+// Maintenance by the catalog's own configuration, and where there is none.
+func TestMaintainByRequest(t *testing.T) {
+	t.Parallel()
+	w := (&world{}).open(t)
+	w.create("t", twophase.ModeOpen)
+	_, err := w.catalog.Maintain(w.ctx(), coordinator.MaintainRequest{Table: "t"})
+	wantReason(t, "no maintenance", err, coordinator.MaintenanceOff)
+	w.stop()
+	w.cfg.Maintain = &coordinator.MaintainConfig{Format: checkpoint.Format(), TempDir: t.TempDir()}
+	w.start()
+	w.commit("1", blind("t", "1"))
+	r, err := w.catalog.Maintain(w.ctx(), coordinator.MaintainRequest{Table: "t", DryRun: true})
+	if err != nil || !r.Checkpoint.Written || w.explain("t").Table.Version != 1 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if r, err = w.catalog.Maintain(w.ctx(), coordinator.MaintainRequest{Table: "t"}); err != nil || r.Checkpoint.Adds != 1 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	_, err = w.catalog.Maintain(w.ctx(), coordinator.MaintainRequest{Table: "nope"})
+	wantReason(t, "no table", err, coordinator.TableNotFound)
+}

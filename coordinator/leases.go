@@ -1,0 +1,333 @@
+package coordinator
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"time"
+	"unicode/utf8"
+
+	"github.com/txcoord/txcoord/twophase"
+)
+
+// LeaseRequest asks for a lease, or to renew one.
+type LeaseRequest struct {
+	// ID names the lease. A new one may leave it empty; a call that is repeated with
+	// the same id makes one lease only.
+	ID string
+	// Snapshot whose versions are kept; the latest if 0. Unset to renew.
+	Snapshot twophase.SnapshotVersion
+	// TTL from now on; LeaseTTL if 0.
+	TTL  time.Duration
+	Note string
+}
+
+// Lease keeps the versions of a snapshot readable.
+type Lease struct {
+	ID           string
+	Snapshot     twophase.SnapshotVersion
+	Note         string
+	Since, Until time.Time
+}
+
+// Tag is a name for a snapshot.
+type Tag struct {
+	Name     string
+	Snapshot twophase.SnapshotVersion
+}
+
+var leaseID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
+
+// Lease makes a lease. The warnings name tables whose own settings would let another
+// engine break it.
+func (c *Catalog) Lease(ctx context.Context, q LeaseRequest) (Lease, []string, error) {
+	if q.ID == "" {
+		var b [8]byte
+		_, _ = rand.Read(b[:])
+		q.ID = "l-" + hex.EncodeToString(b[:])
+	}
+	if err := c.checkLease(&q); err != nil {
+		return Lease{}, nil, err
+	}
+	if q.Snapshot == 0 {
+		q.Snapshot = c.Shown()
+	}
+	set, err := c.at(ctx, q.Snapshot)
+	if err != nil {
+		return Lease{}, nil, err
+	}
+	if err := c.roomForLease(q); err != nil {
+		return Lease{}, nil, err
+	}
+	rec := &twophase.Leased{ID: q.ID, Snapshot: q.Snapshot, TTL: q.TTL, Note: q.Note}
+	var out Lease
+	err = c.cleaningHeld(ctx, func() error {
+		out, err = c.leaseRecord(ctx, rec)
+		return err
+	})
+	if err != nil {
+		return Lease{}, nil, err
+	}
+	gone, err := c.unreadable(ctx, set)
+	if err == nil && gone != nil {
+		err = errors.Join(gone, c.EndLease(ctx, out.ID))
+	}
+	if err != nil {
+		return Lease{}, nil, err
+	}
+	return out, c.holdWarnings(ctx, hold{what: "lease " + out.ID, snapshot: out.Snapshot, until: out.Until}, set), nil
+}
+
+// RenewLease makes a lease last TTL from now on. One that has ended stays so: what it
+// kept may be gone.
+func (c *Catalog) RenewLease(ctx context.Context, q LeaseRequest) (Lease, []string, error) {
+	if err := c.checkLease(&q); err != nil {
+		return Lease{}, nil, err
+	}
+	have, err := c.lease(q.ID)
+	if err != nil {
+		return Lease{}, nil, err
+	}
+	out, err := c.leaseRecord(ctx, &twophase.Leased{ID: q.ID, Snapshot: have.Snapshot, TTL: q.TTL, Renew: true})
+	if err != nil {
+		return Lease{}, nil, err
+	}
+	set, err := c.at(ctx, out.Snapshot)
+	if err != nil {
+		return out, []string{"its snapshot cannot be looked up: " + messageOf(err)}, nil
+	}
+	return out, c.holdWarnings(ctx, hold{what: "lease " + out.ID, snapshot: out.Snapshot, until: out.Until}, set), nil
+}
+
+// EndLease takes a lease away. NOT_FOUND if it is not there, or not any more.
+func (c *Catalog) EndLease(ctx context.Context, id string) error {
+	if _, err := c.lease(id); err != nil {
+		return err
+	}
+	return c.leaseGone(id, c.adminRecord(ctx, &twophase.LeaseEnded{ID: id}))
+}
+
+// Leases are those that have not ended, by id.
+func (c *Catalog) Leases(context.Context) (out []Lease, err error) {
+	c.ledger.read(func(s *twophase.State) {
+		for _, l := range s.Leases() {
+			out = append(out, leaseOf(l))
+		}
+	})
+	return out, nil
+}
+
+// Tags are all names of snapshots.
+func (c *Catalog) Tags(context.Context) (out []Tag, err error) {
+	c.ledger.read(func(s *twophase.State) {
+		for name, v := range s.Tags() {
+			out = append(out, Tag{name, v})
+		}
+	})
+	slices.SortFunc(out, func(a, b Tag) int { return compare(a.Name, b.Name) })
+	return out, nil
+}
+
+func leaseOf(l *twophase.Lease) Lease {
+	return Lease{ID: l.ID, Snapshot: l.Snapshot, Note: l.Note, Since: l.Since.Std(), Until: l.Until.Std()}
+}
+
+func (c *Catalog) checkLease(q *LeaseRequest) error {
+	if !leaseID.MatchString(q.ID) {
+		return fieldError("lease_id", q.ID, "is no id", "use 1 to 64 letters, digits, '-', '_' and '.', beginning with a letter or digit")
+	}
+	if len(q.Note) > 1024 || !utf8.ValidString(q.Note) {
+		return fieldError("note", q.Note, "is longer than 1,024 bytes, or no text", "use UTF-8, and less of it")
+	}
+	def(&q.TTL, c.cfg.Limits.LeaseTTL)
+	switch {
+	case q.TTL < time.Second:
+		return fieldError("ttl", q.TTL.String(), "is shorter than a second", "give a longer time to live")
+	case q.TTL > c.cfg.Limits.MaxLeaseTTL:
+		return limitError("max_lease_ttl", q.TTL.Milliseconds(), c.cfg.Limits.MaxLeaseTTL.Milliseconds())
+	}
+	return nil
+}
+
+// roomForLease bounds the leases of a catalog. Two replicas may each let in the last one.
+func (c *Catalog) roomForLease(q LeaseRequest) error {
+	n, other := 0, twophase.SnapshotVersion(0)
+	c.ledger.read(func(s *twophase.State) {
+		n = len(s.Leases())
+		if l, ok := s.Lease(q.ID); ok {
+			n, other = 0, l.Snapshot
+		}
+	})
+	switch {
+	case other != 0 && other != q.Snapshot:
+		return &Error{
+			Reason: LeaseExists, Message: fmt.Sprintf("lease %s is there, for snapshot %d", q.ID, other),
+			Field: &FieldDetail{Field: "lease_id", Value: q.ID, Remedy: "use another id, or leave it out"},
+		}
+	case n >= c.cfg.Limits.LeaseCount:
+		return &Error{
+			Reason: QuotaExceeded, Message: "there are as many leases as the catalog takes; delete some, or wait for one to end", RetryAfter: time.Minute,
+			Limit: &LimitDetail{Name: "lease_count", Value: int64(n) + 1, Limit: int64(c.cfg.Limits.LeaseCount)},
+		}
+	}
+	return nil
+}
+
+func (c *Catalog) lease(id string) (out Lease, err error) {
+	err = noLease(id)
+	c.ledger.read(func(s *twophase.State) {
+		if l, ok := s.Lease(id); ok {
+			out, err = leaseOf(l), nil
+		}
+	})
+	return out, err
+}
+
+func noLease(id string) error {
+	return &Error{Reason: LeaseNotFound, Message: fmt.Sprintf("there is no lease %q, or it has ended", clip(id, 256))}
+}
+
+// leaseRecord appends, and answers from the fold (R5).
+func (c *Catalog) leaseRecord(ctx context.Context, r *twophase.Leased) (Lease, error) {
+	if err := c.adminRecord(ctx, r); err != nil {
+		return Lease{}, c.leaseGone(r.ID, err)
+	}
+	out, err := c.lease(r.ID)
+	if err == nil && out.Snapshot != r.Snapshot {
+		err = &Error{Reason: LeaseExists, Message: fmt.Sprintf("lease %s is there, for snapshot %d", r.ID, out.Snapshot)}
+	}
+	return out, err
+}
+
+// leaseGone: the fold refuses the record because the lease is not, or not that, any more.
+func (c *Catalog) leaseGone(id string, err error) error {
+	var own *Error
+	if !errors.As(err, &own) || own.Reason != BrokenInvariant {
+		return err
+	}
+	if have, err := c.lease(id); err == nil {
+		return &Error{Reason: LeaseExists, Message: fmt.Sprintf("lease %s is there, for snapshot %d", id, have.Snapshot)}
+	}
+	return noLease(id)
+}
+
+// cleaningHeld does something while no log is being cleaned by this process: what
+// would be deleted was chosen before the lease.
+func (c *Catalog) cleaningHeld(ctx context.Context, do func() error) error {
+	if c.upkeep == nil {
+		return do()
+	}
+	if err := c.upkeep.take(ctx); err != nil {
+		return err
+	}
+	defer c.upkeep.give()
+	return do()
+}
+
+// youngSnapshot is the age below which no log clean-up can have touched the versions of
+// a snapshot: retention below a day is refused (R21).
+const youngSnapshot = 12 * time.Hour
+
+// unreadable says which table's version of a snapshot cannot be read any more. Another
+// replica, or another engine, may have cleaned the log before the lease was folded.
+func (c *Catalog) unreadable(ctx context.Context, set *tableSet) (gone error, err error) {
+	if c.cfg.Now().Sub(set.time.Std()) < youngSnapshot {
+		return nil, nil
+	}
+	ids := make([]twophase.TableID, 0, len(set.tables))
+	for id := range set.tables {
+		ids = append(ids, id)
+	}
+	lost := make([]error, len(ids))
+	err = parallelIndex(len(ids), 8, func(i int) error {
+		row, v := c.row(ids[i]), set.tables[ids[i]]
+		t, err := c.tables.of(ids[i])
+		if err != nil || row.Version == v {
+			return nil // the newest version is never cleaned
+		}
+		l, err := t.log.List(ctx, 0)
+		if err != nil {
+			return c.objectsError(row.URI, err)
+		}
+		if !l.Reads(v) {
+			lost[i] = &Error{
+				Reason:  SnapshotOutOfRange,
+				Message: fmt.Sprintf("version %d of table %s, which snapshot %d needs, was cleaned from the table's log already", v, row.Name, set.version),
+				Table:   &TableDetail{Table: row.Name, TableID: row.ID, URI: row.URI, Version: v},
+			}
+		}
+		return nil
+	})
+	for _, l := range lost {
+		if l != nil {
+			return l, err
+		}
+	}
+	return nil, err
+}
+
+// warnedAtMost bounds the tables whose settings are looked at for one answer.
+const warnedAtMost = 1000
+
+// holdWarnings say by which settings of tables another engine could break a hold.
+func (c *Catalog) holdWarnings(ctx context.Context, h hold, set *tableSet) []string {
+	h.made = set.time.Std()
+	rows, _ := c.Tables(ctx)
+	rows = slices.DeleteFunc(rows, func(r TableInfo) bool { _, ok := set.tables[r.ID]; return !ok })
+	var out []string
+	if n := len(rows) - warnedAtMost; n > 0 {
+		out = append(out, fmt.Sprintf("the settings of %d further tables were not looked at", n))
+		rows = rows[:warnedAtMost]
+	}
+	found := make([][]string, len(rows))
+	_ = parallelIndex(len(rows), 8, func(i int) error {
+		p, err := c.profileOf(ctx, rows[i])
+		if err != nil {
+			found[i] = []string{fmt.Sprintf("the settings of table %s cannot be read: %s", rows[i].Name, messageOf(err))}
+			return nil
+		}
+		at := h
+		at.version = set.tables[rows[i].ID]
+		for _, r := range at.risks(rows[i], p) {
+			found[i] = append(found[i], r.text+"; "+r.remedy)
+		}
+		return nil
+	})
+	return slices.Concat(append(found, out)...)
+}
+
+// endLeases takes leases away whose time has passed (R16): counted here on the boot
+// clock, from when this process first saw how long they last.
+func (c *Catalog) endLeases(ctx context.Context) {
+	seen := map[string]leaseSight{}
+	every(ctx, c.cfg.Limits.LeaseInterval, func(ctx context.Context) {
+		leases, _ := c.Leases(ctx)
+		now, boot := c.cfg.Now(), c.cfg.Boot()
+		there := map[string]leaseSight{}
+		for _, l := range leases {
+			sight, ok := seen[l.ID]
+			if !ok || !sight.until.Equal(l.Until) {
+				sight = leaseSight{until: l.Until, ends: boot + max(l.Until.Sub(now), 0)}
+			}
+			there[l.ID] = sight
+			if boot < sight.ends {
+				continue
+			}
+			err := c.adminRecord(ctx, &twophase.LeaseEnded{ID: l.ID, Until: twophase.TimeOf(l.Until)})
+			if err = c.leaseGone(l.ID, err); err != nil && ctx.Err() == nil && !errors.Is(err, &Error{Reason: LeaseNotFound}) && !errors.Is(err, &Error{Reason: LeaseExists}) {
+				c.log.Warn("end a lease", "lease", l.ID, "error", err)
+			}
+		}
+		seen = there
+	})
+}
+
+// leaseSight is until when a lease lasts, in the journal's time and here.
+type leaseSight struct {
+	until time.Time
+	ends  time.Duration
+}

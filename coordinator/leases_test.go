@@ -1,0 +1,190 @@
+package coordinator_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/txcoord/txcoord/coordinator"
+	"github.com/txcoord/txcoord/tables/checkpoint"
+	"github.com/txcoord/txcoord/twophase"
+)
+
+func (w *world) lease(q coordinator.LeaseRequest) (coordinator.Lease, []string) {
+	w.t.Helper()
+	l, warnings, err := w.catalog.Lease(w.ctx(), q)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return l, warnings
+}
+
+func leaseErr(_ coordinator.Lease, _ []string, err error) error { return err }
+
+func (w *world) leases() (ids []string) {
+	w.t.Helper()
+	all, err := w.catalog.Leases(w.ctx())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, l := range all {
+		ids = append(ids, l.ID)
+	}
+	return ids
+}
+
+func TestLeaseLife(t *testing.T) {
+	t.Parallel()
+	clock := &clock{}
+	w := &world{}
+	w.cfg.Boot = clock.now
+	w.cfg.Limits.LeaseInterval = 10 * time.Millisecond
+	w.cfg.Limits.LeaseCount = 3
+	w.open(t)
+	w.create("t", twophase.ModeExclusive)
+	w.commit("1", blind("t", "1"))
+	a, warnings := w.lease(coordinator.LeaseRequest{ID: "a", Snapshot: 1, TTL: time.Hour, Note: "report"})
+	if a.Snapshot != 1 || a.Note != "report" || len(warnings) != 0 || a.Until.Sub(a.Since) != time.Hour {
+		t.Errorf("%+v, %v", a, warnings)
+	}
+	again, _ := w.lease(coordinator.LeaseRequest{ID: "a", Snapshot: 1, TTL: 2 * time.Hour})
+	if !again.Since.Equal(a.Since) || !again.Until.After(a.Until) || again.Note != "report" {
+		t.Errorf("the same call again: %+v", again)
+	}
+	b, _ := w.lease(coordinator.LeaseRequest{})
+	if b.Snapshot != w.catalog.Shown() || !strings.HasPrefix(b.ID, "l-") || b.Until.Sub(b.Since) != 24*time.Hour {
+		t.Errorf("defaults: %+v", b)
+	}
+	wantReason(t, "another snapshot", leaseErr(w.catalog.Lease(w.ctx(), coordinator.LeaseRequest{ID: "a", Snapshot: 2})), coordinator.LeaseExists)
+	wantReason(t, "no such snapshot", leaseErr(w.catalog.Lease(w.ctx(), coordinator.LeaseRequest{Snapshot: 99})), coordinator.SnapshotNotFound)
+	wantReason(t, "an id that is none", leaseErr(w.catalog.Lease(w.ctx(), coordinator.LeaseRequest{ID: "a b"})), coordinator.InvalidRequest)
+	wantReason(t, "a note that is none", leaseErr(w.catalog.Lease(w.ctx(), coordinator.LeaseRequest{Note: "\xff"})), coordinator.InvalidRequest)
+	if own := wantReason(t, "too long", leaseErr(w.catalog.Lease(w.ctx(), coordinator.LeaseRequest{TTL: 1e6 * time.Hour})), coordinator.LimitExceeded); own.Limit.Name != "max_lease_ttl" {
+		t.Errorf("%+v", own.Limit)
+	}
+	wantReason(t, "renewal of none", leaseErr(w.catalog.RenewLease(w.ctx(), coordinator.LeaseRequest{ID: "c"})), coordinator.LeaseNotFound)
+	wantReason(t, "end of none", w.catalog.EndLease(w.ctx(), "c"), coordinator.LeaseNotFound)
+	w.lease(coordinator.LeaseRequest{ID: "c", TTL: time.Minute})
+	if own := wantReason(t, "one too many", leaseErr(w.catalog.Lease(w.ctx(), coordinator.LeaseRequest{ID: "d"})), coordinator.QuotaExceeded); own.Limit.Name != "lease_count" {
+		t.Errorf("%+v", own.Limit)
+	}
+
+	// They survive a restart. Time ends one, and not the one that is renewed.
+	w.stop()
+	w.start()
+	if got := w.leases(); !cmp.Equal(got, []string{"a", "c", b.ID}) {
+		t.Fatalf("after a restart: %v", got)
+	}
+	if l, _, err := w.catalog.RenewLease(w.ctx(), coordinator.LeaseRequest{ID: "a", TTL: 3 * time.Hour}); err != nil || l.Until.Sub(a.Since) < 3*time.Hour {
+		t.Errorf("%+v, %v", l, err)
+	}
+	w.eventually("the renewed lease was looked at", func() bool { clock.advance(2 * time.Second); return len(w.leases()) == 2 })
+	if got := w.leases(); !cmp.Equal(got, []string{"a", b.ID}) {
+		t.Errorf("after its time: %v", got)
+	}
+	wantReason(t, "renewal of what has ended", leaseErr(w.catalog.RenewLease(w.ctx(), coordinator.LeaseRequest{ID: "c"})), coordinator.LeaseNotFound)
+	if err := w.catalog.EndLease(w.ctx(), "a"); err != nil {
+		t.Error(err)
+	}
+	w.stop()
+	w.start()
+	if got := w.leases(); !cmp.Equal(got, []string{b.ID}) {
+		t.Errorf("at the end: %v", got)
+	}
+}
+
+// Log clean-up leaves alone what a lease needs, and a lease is not given on what it has
+// taken away.
+func TestLeaseHoldsTheLog(t *testing.T) {
+	w := newTended(t)
+	w.stop()
+	w.cfg.Maintain = &coordinator.MaintainConfig{Format: checkpoint.Format(), TempDir: t.TempDir()}
+	w.cfg.Limits.MaxLeaseTTL = 100 * 24 * time.Hour
+	w.start()
+	w.create("a", twophase.ModeExclusive)
+	keep := func() coordinator.MaintainReport {
+		t.Helper()
+		r, err := w.catalog.Maintain(w.ctx(), coordinator.MaintainRequest{Table: "a"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	w.grow("a", 3)
+	keep()
+	w.grow("a", 2)
+	leased := w.catalog.Shown()
+	w.lease(coordinator.LeaseRequest{ID: "audit", Snapshot: leased, TTL: 99 * 24 * time.Hour})
+	w.grow("a", 2)
+	keep()
+	w.grow("a", 1)
+	w.later.Store(int64(month))
+	if r := keep(); r.CleanUp.Cut != 3 || r.CleanUp.HeldBy != "lease audit" {
+		t.Errorf("%+v", r.CleanUp)
+	}
+	if _, _, err := w.catalog.Lease(w.ctx(), coordinator.LeaseRequest{ID: "second", Snapshot: leased}); err != nil {
+		t.Errorf("what is held can be leased again: %v", err)
+	}
+	for _, id := range []string{"audit", "second"} {
+		if err := w.catalog.EndLease(w.ctx(), id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if r := keep(); r.CleanUp.Cut != 8 || r.CleanUp.HeldBy != "" {
+		t.Errorf("%+v", r.CleanUp)
+	}
+	own := wantReason(t, "too late", leaseErr(w.catalog.Lease(w.ctx(), coordinator.LeaseRequest{ID: "late", Snapshot: leased})), coordinator.SnapshotOutOfRange)
+	if own.Table == nil || own.Table.Table != "a" {
+		t.Errorf("%+v", own.Table)
+	}
+	if got := w.leases(); len(got) != 0 {
+		t.Errorf("left: %v", got)
+	}
+}
+
+// Tables whose own settings would let another engine break a lease or a tag are named,
+// with the property; explain says it as well.
+func TestLeaseWarnings(t *testing.T) {
+	t.Parallel()
+	w := (&world{}).open(t)
+	w.createWith(coordinator.CreateRequest{
+		Name: "short", Schema: schema, Mode: twophase.ModeOpen,
+		Properties: map[string]string{"delta.deletedFileRetentionDuration": "interval 2 days", "delta.logRetentionDuration": "interval 2 days"},
+	})
+	w.create("usual", twophase.ModeOpen)
+	w.create("ours", twophase.ModeExclusive)
+	_, none := w.lease(coordinator.LeaseRequest{ID: "brief", TTL: time.Hour})
+	if len(none) != 0 {
+		t.Errorf("brief: %q", none)
+	}
+	_, got := w.lease(coordinator.LeaseRequest{ID: "long", TTL: 10 * 24 * time.Hour})
+	for i, want := range []string{
+		"delta.deletedFileRetentionDuration of table short", "delta.logRetentionDuration of table short", "delta.deletedFileRetentionDuration of table usual",
+	} {
+		if len(got) != 3 || !strings.Contains(got[i], want) || !strings.Contains(got[i], "interval 241 hours") {
+			t.Fatalf("long: %q", got)
+		}
+	}
+	tagged, err := w.catalog.Tag(w.ctx(), "month-end", w.catalog.Shown())
+	if err != nil || len(tagged) != 4 {
+		t.Errorf("tag: %q, %v", tagged, err)
+	}
+	n := 0
+	for _, f := range w.explain("short").Findings {
+		if f.Code == coordinator.FoundRetention && f.Property != "" && !f.Blocks && f.Remedy != "" {
+			n++
+		}
+	}
+	if n != 4 { // two properties, the long lease and the tag
+		t.Errorf("%d findings", n)
+	}
+	if tags, err := w.catalog.Tags(w.ctx()); err != nil || len(tags) != 1 || tags[0].Name != "month-end" {
+		t.Errorf("%v, %v", tags, err)
+	}
+	if errors.Is(w.catalog.EndLease(w.ctx(), "long"), &coordinator.Error{Reason: coordinator.LeaseNotFound}) {
+		t.Error("it was there")
+	}
+}

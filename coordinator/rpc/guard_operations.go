@@ -1,0 +1,74 @@
+package rpc
+
+import (
+	"context"
+
+	"github.com/txcoord/txcoord/coordinator"
+	"github.com/txcoord/txcoord/coordinator/access"
+)
+
+// Explain implements Catalog. Other tables are named as far as they may be seen.
+func (g guard) Explain(ctx context.Context, table string, sees func(string) bool) (coordinator.Explanation, error) {
+	if err := g.on(ctx, table, access.Read); err != nil {
+		return coordinator.Explanation{}, err
+	}
+	return g.in.Explain(ctx, table, func(name string) bool { return g.sees(name) && (sees == nil || sees(name)) })
+}
+
+// Resolve implements Catalog. It frees the tables of a round together, so it names them
+// to who may resolve one of them.
+func (g guard) Resolve(ctx context.Context, q coordinator.ResolveRequest) (coordinator.Resolution, error) {
+	if err := g.on(ctx, q.Table, access.Admin); err != nil {
+		return coordinator.Resolution{}, err
+	}
+	return g.in.Resolve(ctx, q)
+}
+
+// Maintain implements Catalog.
+func (g guard) Maintain(ctx context.Context, q coordinator.MaintainRequest) (coordinator.MaintainReport, error) {
+	if err := g.on(ctx, q.Table, access.Admin); err != nil {
+		return coordinator.MaintainReport{}, err
+	}
+	return g.in.Maintain(ctx, q)
+}
+
+// Tags implements Catalog.
+func (g guard) Tags(ctx context.Context) ([]coordinator.Tag, error) {
+	if err := g.onAny(access.Read); err != nil {
+		return nil, err
+	}
+	return g.in.Tags(ctx)
+}
+
+// Lease implements Catalog. A lease keeps the logs of all tables for a bounded time; who
+// may read them all may keep them readable.
+func (g guard) Lease(ctx context.Context, q coordinator.LeaseRequest) (coordinator.Lease, []string, error) {
+	if err := g.onAll(access.Read); err != nil {
+		return coordinator.Lease{}, nil, err
+	}
+	return g.in.Lease(ctx, q)
+}
+
+// RenewLease implements Catalog.
+func (g guard) RenewLease(ctx context.Context, q coordinator.LeaseRequest) (coordinator.Lease, []string, error) {
+	if err := g.onAll(access.Read); err != nil {
+		return coordinator.Lease{}, nil, err
+	}
+	return g.in.RenewLease(ctx, q)
+}
+
+// EndLease implements Catalog. It may be somebody else's lease.
+func (g guard) EndLease(ctx context.Context, id string) error {
+	if err := g.onAll(access.Admin); err != nil {
+		return err
+	}
+	return g.in.EndLease(ctx, id)
+}
+
+// Leases implements Catalog.
+func (g guard) Leases(ctx context.Context) ([]coordinator.Lease, error) {
+	if err := g.onAny(access.Read); err != nil {
+		return nil, err
+	}
+	return g.in.Leases(ctx)
+}

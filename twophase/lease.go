@@ -1,0 +1,56 @@
+package twophase
+
+// Leases keep the versions of a snapshot readable. They steer nothing in the
+// protocol: whoever cleans a log asks for them.
+
+// leased makes a lease, or makes the one that is there last longer.
+func (f *fold) leased(r *Leased) {
+	if !f.leasable(r) {
+		return
+	}
+	l := Lease{ID: r.ID, Snapshot: r.Snapshot, Note: r.Note, Since: f.entry.Time}
+	if have := f.leases[r.ID]; have != nil {
+		l = *have
+	}
+	l.Until = f.entry.Time + Time(r.TTL.Milliseconds())
+	f.leases[r.ID] = &l
+}
+
+// leasable reports whether the fold takes the record: the snapshot is there, and the
+// id is that of no lease for another one.
+func (s *State) leasable(r *Leased) bool {
+	have := s.leases[r.ID]
+	if have == nil {
+		return !r.Renew && r.Snapshot > 0 && r.Snapshot <= s.shown
+	}
+	return have.Snapshot == r.Snapshot
+}
+
+func (f *fold) leaseEnded(r *LeaseEnded) {
+	if f.endable(r) {
+		delete(f.leases, r.ID)
+	}
+}
+
+// endable reports whether the record ends a lease that is there. One that was
+// renewed after its end was seen to have passed goes on.
+func (s *State) endable(r *LeaseEnded) bool {
+	l := s.leases[r.ID]
+	return l != nil && (r.Until == 0 || l.Until == r.Until)
+}
+
+// lease answers a request for a lease, or for a renewal of one. A repeated request
+// is answered with another record: the lease then lasts from that one.
+func (d *decision) lease(r *Leased) Answer {
+	if !d.leasable(r) {
+		return refuse(Refused{Reason: ReasonStale, Detail: "lease " + r.ID})
+	}
+	return d.add(r)
+}
+
+func (d *decision) leaseEnd(r *LeaseEnded) Answer {
+	if !d.endable(r) {
+		return refuse(Refused{Reason: ReasonStale, Detail: "lease " + r.ID})
+	}
+	return d.add(r)
+}
