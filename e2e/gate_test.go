@@ -6,18 +6,22 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strings"
 	"sync"
 	"syscall"
 
 	"github.com/txcoord/txcoord/lock"
 	"github.com/txcoord/txcoord/lock/boltstore"
+	"github.com/txcoord/txcoord/tables/logstore"
 	"github.com/txcoord/txcoord/tables/objstore"
 	"github.com/txcoord/txcoord/tables/objstore/fileobj"
 )
 
 // kill says at which write a server ends itself with SIGKILL.
 type kill struct {
-	// Name and Nth: at the nth write of that name, from 1. An empty name fits any.
+	// Name and Nth: at the nth write of that name, from 1. An empty name fits any, and a
+	// # any number in it.
 	Name string
 	Nth  int
 	When moment
@@ -32,6 +36,21 @@ const (
 	before moment = "before"
 	after  moment = "after"
 )
+
+var number = regexp.MustCompile(`\d+`)
+
+// counts is the name under which the kill counts a write.
+func (k *kill) counts(name string) string {
+	switch {
+	case k == nil:
+		return name
+	case k.Name == "":
+		return ""
+	case strings.Contains(k.Name, "#"):
+		return number.ReplaceAllString(name, "#")
+	}
+	return name
+}
 
 func (k kill) String() string { return fmt.Sprintf("%s %s #%d", k.When, k.Name, k.Nth) }
 
@@ -60,7 +79,7 @@ func (g *gate) pass(name string, write func() error) error {
 	nth := g.count(name)
 	g.moment(kill{name, nth, before})
 	err := write()
-	if err == nil || errors.Is(err, lock.ErrConflict) || errors.Is(err, objstore.ErrExists) {
+	if err == nil || errors.Is(err, lock.ErrConflict) || errors.Is(err, objstore.ErrExists) || errors.Is(err, logstore.ErrClaimed) {
 		g.moment(kill{name, nth, after})
 	}
 	return err
@@ -77,11 +96,8 @@ func (g *gate) count(name string) int {
 			return 0
 		}
 	}
-	g.seen[""]++
+	name = g.c.Kill.counts(name)
 	g.seen[name]++
-	if k := g.c.Kill; k != nil && k.Name == "" {
-		return g.seen[""]
-	}
 	return g.seen[name]
 }
 
@@ -92,7 +108,7 @@ func (g *gate) moment(at kill) {
 		at.When = "unarmed " + at.When
 	}
 	here := g.c.Kill != nil && at.Nth == g.c.Kill.Nth && at.When == g.c.Kill.When &&
-		(g.c.Kill.Name == "" || g.c.Kill.Name == at.Name)
+		g.c.Kill.counts(at.Name) == g.c.Kill.Name
 	line := at.String() + "\n"
 	if here {
 		line = killedLine + line

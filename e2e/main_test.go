@@ -23,6 +23,9 @@ func TestMain(m *testing.M) {
 	if c := os.Getenv(serverVariable); c != "" {
 		os.Exit(serverMain(c))
 	}
+	if c := os.Getenv(sparkVariable); c != "" {
+		os.Exit(sparkMain(c))
+	}
 	flag.Parse()
 	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
 		// These tests wait for disks and processes most of the time.

@@ -18,6 +18,7 @@ import (
 	"github.com/txcoord/txcoord/lock"
 	"github.com/txcoord/txcoord/lock/boltstore"
 	"github.com/txcoord/txcoord/tables/checkpoint"
+	"github.com/txcoord/txcoord/tables/logstore/dynamo"
 	"github.com/txcoord/txcoord/tables/objstore"
 	"github.com/txcoord/txcoord/tables/objstore/fileobj"
 )
@@ -32,6 +33,8 @@ type serverConfig struct {
 	Kill   *kill
 	Slots  int
 	Limits coordinator.Limits
+	// LogStore is for tables of mode delta-storage; may be nil.
+	LogStore *dynamo.Config
 }
 
 // The parts of serverConfig.Dir.
@@ -86,8 +89,12 @@ func openCatalog(ctx context.Context, c serverConfig, store lock.Store, g *gate)
 	if err != nil {
 		return nil, err
 	}
+	logs, err := openLogStore(ctx, c.LogStore, g)
+	if err != nil {
+		return nil, err
+	}
 	return coordinator.Open(ctx, coordinator.Config{
-		Warehouse: root, Store: store, Objects: folder{root, gatedObjects{files, g}},
+		LogStore: logs, Warehouse: root, Store: store, Objects: folder{root, gatedObjects{files, g}},
 		ReadCheckpoint: checkpoint.Read, Version: "e2e", Slots: c.Slots, Limits: c.Limits,
 		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
