@@ -44,6 +44,9 @@ type StageRequest struct {
 	Client  string
 	// Create: the transaction creates the table, under this name. Read is left empty.
 	Create *NewTable
+	// Alter changes what the table is, beside what the actions do. Without a read point
+	// the part was made at the version that the alteration was made from.
+	Alter *tables.Alteration
 }
 
 // Staged is what Stage knows of a piece.
@@ -99,6 +102,9 @@ type OnceTable struct {
 	Actions []byte
 	// Create: the transaction creates the table, under this name. Read is left empty.
 	Create *NewTable
+	// Alter changes what the table is, beside what the actions do. Without a read point
+	// the part was made at the version that the alteration was made from.
+	Alter *tables.Alteration
 }
 
 // OnceRequest is a whole transaction.

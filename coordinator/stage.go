@@ -20,12 +20,12 @@ func (c *Catalog) Stage(ctx context.Context, r StageRequest) (Staged, error) {
 	if err := c.stillOpen(ref); err != nil {
 		return Staged{}, err
 	}
-	p, row, profile, err := c.piece(ctx, ref, OnceTable{Table: r.Table, Read: r.Read, Actions: r.Actions, Create: r.Create})
+	p, row, profile, err := c.piece(ctx, ref, OnceTable{Table: r.Table, Read: r.Read, Actions: r.Actions, Create: r.Create, Alter: r.Alter})
 	if err != nil {
 		return Staged{}, err
 	}
 	id := payloadID{Begun: ref.begun, Txn: ref.id, Table: row.ID, Digest: p.digest()}
-	out := Staged{Digest: id.Digest, Table: row.ID, MetaDataID: p.head.MetaDataID, Bytes: int64(len(r.Actions)), Lines: p.lines()}
+	out := Staged{Digest: id.Digest, Table: row.ID, MetaDataID: p.head.MetaDataID, Bytes: int64(len(p.actions)), Lines: p.lines()}
 	if o, ok := c.decidedOutcome(ref.id); ok && o.Committed != nil {
 		return out, c.partOf(o, id)
 	}
@@ -46,6 +46,9 @@ func (c *Catalog) Stage(ctx context.Context, r StageRequest) (Staged, error) {
 // piece checks what is staged for a table: one of the catalog, or one that the
 // transaction creates, which has no profile.
 func (c *Catalog) piece(ctx context.Context, ref txnRef, t OnceTable) (*payload, TableInfo, *tables.Profile, error) {
+	if t.Create != nil && t.Alter != nil {
+		return nil, TableInfo{}, nil, fieldError("alter", t.Table, "stands beside create", "describe the new table as it shall be")
+	}
 	if t.Create != nil {
 		p, row, err := c.parseNew(ctx, ref.id, t.Table, t.Create, t.Read, t.Actions)
 		return p, row, nil, err
@@ -56,6 +59,11 @@ func (c *Catalog) piece(ctx context.Context, ref txnRef, t OnceTable) (*payload,
 	}
 	if row.Frozen != nil {
 		return nil, row, nil, frozenError(row)
+	}
+	if t.Alter != nil {
+		if t, err = c.alter(ctx, row, t); err != nil {
+			return nil, row, nil, err
+		}
 	}
 	p, profile, err := c.parse(ctx, row, t.Read, t.Actions)
 	return p, row, profile, err

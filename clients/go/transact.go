@@ -127,6 +127,18 @@ func (c *Client) Transact(
 	}
 }
 
+// AlterTable changes schema, properties or comments of a table in a transaction of its
+// own. It is made anew from the table as it is when somebody else changed that in
+// between.
+func (c *Client) AlterTable(
+	ctx context.Context, key, table string, change *txcoordv1.TableAlteration, opts ...TransactOption,
+) (*Result, error) {
+	return c.Transact(ctx, key, func(tx *Tx) error {
+		_, err := tx.Alter(ctx, table, change, nil)
+		return err
+	}, opts...)
+}
+
 // begin starts the first attempt of the key, from the given one on, that is not
 // decided. A key that is committed gives a result instead.
 func (c *Client) begin(ctx context.Context, key string, attempt uint32, s settings) (*Tx, *Result, error) {
@@ -160,7 +172,7 @@ func (tx *Tx) run(ctx context.Context, fn func(*Tx) error) (*Result, error) {
 	if err := fn(tx); err != nil {
 		return tx.giveUp(ctx, err)
 	}
-	if len(tx.tables) == 0 {
+	if len(tx.tables)+len(tx.leaves) == 0 {
 		return tx.giveUp(ctx, ErrNothingStaged)
 	}
 	result, err := tx.commit(ctx)

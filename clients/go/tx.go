@@ -31,6 +31,7 @@ type Tx struct {
 	mu     sync.Mutex
 	tables []*txcoordv1.TableParts // by table id, in the order of first staging
 	reads  []*txcoordv1.ReadParticipant
+	leaves []string
 }
 
 func newTx(c *Client, key string, attempt uint32, b *txcoordv1.BeginResponse, s settings) *Tx {
@@ -95,13 +96,45 @@ func (tx *Tx) Stage(
 	if len(actions) > streamAbove {
 		return tx.StageReader(ctx, table, read, bytes.NewReader(actions))
 	}
-	answer, err := tx.client.Transactions.Stage(ctx, &txcoordv1.StageRequest{
-		Token: tx.Token(), Table: table, Read: read, Actions: actions,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("stage %s: %w", table, err)
+	return tx.stage(ctx, &txcoordv1.StageRequest{Table: table, Read: read, Actions: actions}, "")
+}
+
+// Create makes a new table part of the transaction, with the action lines that its
+// version 0 shall hold beside its definition; nil if it begins empty. Until the commit
+// nothing is written at its place.
+func (tx *Tx) Create(
+	ctx context.Context, name string, table *txcoordv1.NewTable, actions []byte,
+) (*txcoordv1.StagedPart, error) {
+	if len(actions) > streamAbove {
+		header := &txcoordv1.StageHeader{Token: tx.Token(), Table: name, Create: table}
+		return tx.stageStream(ctx, header, bytes.NewReader(actions), name)
 	}
-	tx.add(answer.GetPart())
+	return tx.stage(ctx, &txcoordv1.StageRequest{Table: name, Create: table, Actions: actions}, name)
+}
+
+// Alter changes schema, properties or comments of a table, with action lines for the
+// same version; nil if there are none.
+func (tx *Tx) Alter(
+	ctx context.Context, table string, change *txcoordv1.TableAlteration, actions []byte,
+) (*txcoordv1.StagedPart, error) {
+	return tx.stage(ctx, &txcoordv1.StageRequest{Table: table, Alter: change, Actions: actions}, "")
+}
+
+// Release takes a table out of the catalog with the transaction. Its files stay.
+func (tx *Tx) Release(table string) {
+	tx.mu.Lock()
+	defer tx.mu.Unlock()
+	tx.leaves = append(tx.leaves, table)
+}
+
+// stage stores one part. name, if it is set, is what Commit calls the table.
+func (tx *Tx) stage(ctx context.Context, req *txcoordv1.StageRequest, name string) (*txcoordv1.StagedPart, error) {
+	req.Token = tx.Token()
+	answer, err := tx.client.Transactions.Stage(ctx, req)
+	if err != nil {
+		return nil, fmt.Errorf("stage %s: %w", req.GetTable(), err)
+	}
+	tx.add(answer.GetPart(), name)
 	return answer.GetPart(), nil
 }
 
@@ -110,11 +143,17 @@ func (tx *Tx) Stage(
 func (tx *Tx) StageReader(
 	ctx context.Context, table string, read *txcoordv1.ReadDeclaration, r io.ReadSeeker,
 ) (*txcoordv1.StagedPart, error) {
+	return tx.stageStream(ctx, &txcoordv1.StageHeader{Token: tx.Token(), Table: table, Read: read}, r, "")
+}
+
+func (tx *Tx) stageStream(
+	ctx context.Context, header *txcoordv1.StageHeader, r io.ReadSeeker, name string,
+) (*txcoordv1.StagedPart, error) {
+	table := header.GetTable()
 	start, err := r.Seek(0, io.SeekCurrent)
 	if err != nil {
 		return nil, fmt.Errorf("stage %s: %w", table, err)
 	}
-	header := &txcoordv1.StageHeader{Token: tx.Token(), Table: table, Read: read}
 	var part *txcoordv1.StagedPart
 	err = tx.client.conn.retry(ctx, func() error {
 		if _, err := r.Seek(start, io.SeekStart); err != nil {
@@ -126,7 +165,7 @@ func (tx *Tx) StageReader(
 	if err != nil {
 		return nil, fmt.Errorf("stage %s: %w", table, err)
 	}
-	tx.add(part)
+	tx.add(part, name)
 	return part, nil
 }
 
@@ -179,14 +218,17 @@ func (tx *Tx) ReadOnly(table string, read *txcoordv1.ReadDeclaration) {
 }
 
 // add makes a staged part one that Commit lists. Equal bytes staged twice are one
-// part.
-func (tx *Tx) add(p *txcoordv1.StagedPart) {
+// part. A new table goes by its name, by which roles are granted.
+func (tx *Tx) add(p *txcoordv1.StagedPart, name string) {
+	if name == "" {
+		name = p.GetTableId()
+	}
 	tx.mu.Lock()
 	defer tx.mu.Unlock()
-	i := slices.IndexFunc(tx.tables, func(t *txcoordv1.TableParts) bool { return t.GetTable() == p.GetTableId() })
+	i := slices.IndexFunc(tx.tables, func(t *txcoordv1.TableParts) bool { return t.GetTable() == name })
 	if i < 0 {
 		i = len(tx.tables)
-		tx.tables = append(tx.tables, &txcoordv1.TableParts{Table: p.GetTableId()})
+		tx.tables = append(tx.tables, &txcoordv1.TableParts{Table: name})
 	}
 	if t := tx.tables[i]; !slices.Contains(t.GetDigests(), p.GetDigest()) {
 		t.Digests = append(t.Digests, p.GetDigest())
@@ -208,7 +250,7 @@ func (tx *Tx) commitRequest() *txcoordv1.CommitRequest {
 	tx.mu.Lock()
 	defer tx.mu.Unlock()
 	req := &txcoordv1.CommitRequest{
-		Token: tx.token, Tables: tx.tables, Reads: tx.reads,
+		Token: tx.token, Tables: tx.tables, Reads: tx.reads, Releases: tx.leaves,
 		Wait: txcoordv1.Wait_WAIT_PUBLISHED, VerifyFiles: tx.settings.verify,
 	}
 	if tx.settings.waitLimit > 0 {

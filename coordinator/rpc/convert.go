@@ -103,6 +103,8 @@ type header interface {
 	GetToken() string
 	GetTable() string
 	GetRead() *pb.ReadDeclaration
+	GetCreate() *pb.NewTable
+	GetAlter() *pb.TableAlteration
 }
 
 func headerFromProto(q header, client string) (coordinator.StageRequest, error) {
@@ -112,11 +114,11 @@ func headerFromProto(q header, client string) (coordinator.StageRequest, error) 
 	if err := required("table", q.GetTable()); err != nil {
 		return coordinator.StageRequest{}, err
 	}
-	read, err := readFromProto("read", q.GetRead())
+	t, err := changeFromProto("", q)
 	if err != nil {
 		return coordinator.StageRequest{}, err
 	}
-	return coordinator.StageRequest{Token: q.GetToken(), Table: q.GetTable(), Read: read, Client: client}, nil
+	return coordinator.StageRequest{Token: q.GetToken(), Table: t.Table, Read: t.Read, Client: client, Create: t.Create, Alter: t.Alter}, nil
 }
 
 func commitFromProto(q *pb.CommitRequest, client string) (coordinator.CommitRequest, error) {
@@ -124,7 +126,7 @@ func commitFromProto(q *pb.CommitRequest, client string) (coordinator.CommitRequ
 	if err := required("token", q.GetToken()); err != nil {
 		return out, err
 	}
-	if len(q.GetTables()) == 0 {
+	if len(q.GetTables())+len(q.GetReleases()) == 0 {
 		return out, refuse("tables", "", "list at least one table")
 	}
 	seen := names{}
@@ -137,6 +139,9 @@ func commitFromProto(q *pb.CommitRequest, client string) (coordinator.CommitRequ
 	}
 	var err error
 	if out.Reads, err = readsFromProto(q.GetReads(), seen); err != nil {
+		return out, err
+	}
+	if out.Releases, err = releasesFromProto(q.GetReleases()); err != nil {
 		return out, err
 	}
 	out.Wait, out.WaitLimit, err = waitFromProto(q.GetWait(), q.GetWaitLimit())
@@ -224,7 +229,7 @@ func onceFromProto(q *pb.CommitOnceRequest, client string) (coordinator.OnceRequ
 	if err := required("key", q.GetKey()); err != nil {
 		return out, err
 	}
-	if len(q.GetTables()) == 0 {
+	if len(q.GetTables())+len(q.GetReleases()) == 0 {
 		return out, refuse("tables", "", "list at least one table")
 	}
 	seen := names{}
@@ -233,14 +238,18 @@ func onceFromProto(q *pb.CommitOnceRequest, client string) (coordinator.OnceRequ
 		if err := seen.take(field+".table", t.GetTable()); err != nil {
 			return out, err
 		}
-		read, err := readFromProto(field+".read", t.GetRead())
+		once, err := changeFromProto(field+".", t)
 		if err != nil {
 			return out, err
 		}
-		out.Tables = append(out.Tables, coordinator.OnceTable{Table: t.GetTable(), Read: read, Actions: t.GetActions()})
+		once.Actions = t.GetActions()
+		out.Tables = append(out.Tables, once)
 	}
 	var err error
 	if out.Reads, err = readsFromProto(q.GetReads(), seen); err != nil {
+		return out, err
+	}
+	if out.Releases, err = releasesFromProto(q.GetReleases()); err != nil {
 		return out, err
 	}
 	out.Wait, out.WaitLimit, err = waitFromProto(q.GetWait(), q.GetWaitLimit())

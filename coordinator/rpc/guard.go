@@ -102,15 +102,15 @@ func (g guard) Begin(ctx context.Context, q coordinator.BeginRequest) (coordinat
 
 // Stage implements Catalog.
 func (g guard) Stage(ctx context.Context, q coordinator.StageRequest) (coordinator.Staged, error) {
-	if err := g.change(ctx, q.Table, q.Actions); err != nil {
+	if err := g.change(ctx, q.Table, q.Actions, q.Create != nil || q.Alter != nil); err != nil {
 		return coordinator.Staged{}, err
 	}
 	return g.in.Stage(ctx, q)
 }
 
 // change asks for what staged actions do to a table: rows, or what it is.
-func (g guard) change(ctx context.Context, table string, actions []byte) error {
-	if err := g.on(ctx, table, access.Write); err != nil || !definesTable(actions) {
+func (g guard) change(ctx context.Context, table string, actions []byte, defines bool) error {
+	if err := g.on(ctx, table, access.Write); err != nil || !defines && !definesTable(actions) {
 		return err
 	}
 	return g.on(ctx, table, access.DDL)
@@ -145,6 +145,9 @@ func (g guard) Commit(ctx context.Context, q coordinator.CommitRequest) (coordin
 	if err := g.reads(ctx, q.Reads); err != nil {
 		return coordinator.Outcome{}, err
 	}
+	if err := g.releases(ctx, q.Releases); err != nil {
+		return coordinator.Outcome{}, err
+	}
 	o, err := g.in.Commit(ctx, q)
 	return g.outcome(o), g.redacted(err)
 }
@@ -158,14 +161,26 @@ func (g guard) reads(ctx context.Context, reads []coordinator.ReadOnly) error {
 	return nil
 }
 
+func (g guard) releases(ctx context.Context, tables []string) error {
+	for _, t := range tables {
+		if err := g.on(ctx, t, access.DDL); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // CommitOnce implements Catalog.
 func (g guard) CommitOnce(ctx context.Context, q coordinator.OnceRequest) (coordinator.Outcome, string, error) {
 	for _, t := range q.Tables {
-		if err := g.change(ctx, t.Table, t.Actions); err != nil {
+		if err := g.change(ctx, t.Table, t.Actions, t.Create != nil || t.Alter != nil); err != nil {
 			return coordinator.Outcome{}, "", err
 		}
 	}
 	if err := g.reads(ctx, q.Reads); err != nil {
+		return coordinator.Outcome{}, "", err
+	}
+	if err := g.releases(ctx, q.Releases); err != nil {
 		return coordinator.Outcome{}, "", err
 	}
 	o, token, err := g.in.CommitOnce(ctx, q)

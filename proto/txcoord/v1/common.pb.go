@@ -134,6 +134,9 @@ const (
 	Rule_RULE_RESOLVED Rule = 16
 	// A table of the transaction was released from the catalog.
 	Rule_RULE_TABLE_RELEASED Rule = 17
+	// The name or the location of a table that the transaction creates is another
+	// table's.
+	Rule_RULE_TABLE_EXISTS Rule = 18
 )
 
 // Enum value maps for Rule.
@@ -157,6 +160,7 @@ var (
 		15: "RULE_OPERATOR",
 		16: "RULE_RESOLVED",
 		17: "RULE_TABLE_RELEASED",
+		18: "RULE_TABLE_EXISTS",
 	}
 	Rule_value = map[string]int32{
 		"RULE_UNSPECIFIED":    0,
@@ -177,6 +181,7 @@ var (
 		"RULE_OPERATOR":       15,
 		"RULE_RESOLVED":       16,
 		"RULE_TABLE_RELEASED": 17,
+		"RULE_TABLE_EXISTS":   18,
 	}
 )
 
@@ -879,7 +884,7 @@ const file_txcoord_v1_common_proto_rawDesc = "" +
 	"\x0fTABLE_MODE_OPEN\x10\x01\x12\x18\n" +
 	"\x14TABLE_MODE_EXCLUSIVE\x10\x02\x12\x15\n" +
 	"\x11TABLE_MODE_FENCED\x10\x03\x12\x1c\n" +
-	"\x18TABLE_MODE_DELTA_STORAGE\x10\x04*\xfc\x02\n" +
+	"\x18TABLE_MODE_DELTA_STORAGE\x10\x04*\x93\x03\n" +
 	"\x04Rule\x12\x14\n" +
 	"\x10RULE_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rRULE_PROTOCOL\x10\x01\x12\x11\n" +
@@ -899,7 +904,8 @@ const file_txcoord_v1_common_proto_rawDesc = "" +
 	"\vRULE_CLIENT\x10\x0e\x12\x11\n" +
 	"\rRULE_OPERATOR\x10\x0f\x12\x11\n" +
 	"\rRULE_RESOLVED\x10\x10\x12\x17\n" +
-	"\x13RULE_TABLE_RELEASED\x10\x11*\xb6\x01\n" +
+	"\x13RULE_TABLE_RELEASED\x10\x11\x12\x15\n" +
+	"\x11RULE_TABLE_EXISTS\x10\x12*\xb6\x01\n" +
 	"\vFreezeCause\x12\x1c\n" +
 	"\x18FREEZE_CAUSE_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14FREEZE_CAUSE_STALLED\x10\x01\x12\x19\n" +

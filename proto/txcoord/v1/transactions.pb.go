@@ -383,9 +383,13 @@ type StageRequest struct {
 	// would stand in a commit file: `add`, `remove`, `cdc`, `txn`, `metaData`,
 	// `protocol`, `domainMetadata`, and at most one `commitInfo`, whose fields are
 	// kept. They are published byte for byte unless a table feature needs a field
-	// written. At least one line; `txn` app ids that begin with `txcoord/` are
-	// refused.
-	Actions       []byte `protobuf:"bytes,6,opt,name=actions,proto3" json:"actions,omitempty"`
+	// written. At least one line, save where `create` or `alter` is set; `txn` app ids
+	// that begin with `txcoord/` are refused.
+	Actions []byte `protobuf:"bytes,6,opt,name=actions,proto3" json:"actions,omitempty"`
+	// The transaction creates the table, under the name in `table`. See NewTable.
+	Create *NewTable `protobuf:"bytes,7,opt,name=create,proto3" json:"create,omitempty"`
+	// Changes what the table is, besides what the actions do. See TableAlteration.
+	Alter         *TableAlteration `protobuf:"bytes,8,opt,name=alter,proto3" json:"alter,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -462,6 +466,291 @@ func (x *StageRequest) GetActions() []byte {
 	return nil
 }
 
+func (x *StageRequest) GetCreate() *NewTable {
+	if x != nil {
+		return x.Create
+	}
+	return nil
+}
+
+func (x *StageRequest) GetAlter() *TableAlteration {
+	if x != nil {
+		return x.Alter
+	}
+	return nil
+}
+
+// NewTable describes a table that begins with the transaction. Its version 0 holds
+// protocol, metadata and the actions that were staged with it: `add`, `txn` and
+// `domainMetadata`, or none. `read` is left out, or blind. If the name or the location
+// is another table's when the transaction is decided, it is aborted
+// (RULE_TABLE_EXISTS), for all its tables. From the decision on later transactions may
+// write the table; no snapshot shows it before the ones that were written with it.
+// All parts of a new table repeat the same description.
+//
+// Errors: ALREADY_EXISTS (TABLE_EXISTS), FAILED_PRECONDITION (NOT_A_TABLE: a log is
+// there; TABLE_OWNED; CHANGES_PENDING: a table was released from there a moment ago).
+type NewTable struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Where the table shall be. Required.
+	Uri string `protobuf:"bytes,1,opt,name=uri,proto3" json:"uri,omitempty"`
+	// The schema as Delta's log has it: a Spark struct in JSON. Required.
+	SchemaJson string `protobuf:"bytes,2,opt,name=schema_json,json=schemaJson,proto3" json:"schema_json,omitempty"`
+	// Columns to partition by, in order.
+	PartitionColumns []string `protobuf:"bytes,3,rep,name=partition_columns,json=partitionColumns,proto3" json:"partition_columns,omitempty"`
+	// Table properties. Those that need a table feature turn it on.
+	Properties map[string]string `protobuf:"bytes,4,rep,name=properties,proto3" json:"properties,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// The table's description; may be empty.
+	Description string `protobuf:"bytes,5,opt,name=description,proto3" json:"description,omitempty"`
+	// Who else may write it; open if unset.
+	Mode TableMode `protobuf:"varint,6,opt,name=mode,proto3,enum=txcoord.v1.TableMode" json:"mode,omitempty"`
+	// Turns off that blind appends share a version.
+	OneTxnPerVersion bool `protobuf:"varint,7,opt,name=one_txn_per_version,json=oneTxnPerVersion,proto3" json:"one_txn_per_version,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
+}
+
+func (x *NewTable) Reset() {
+	*x = NewTable{}
+	mi := &file_txcoord_v1_transactions_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NewTable) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NewTable) ProtoMessage() {}
+
+func (x *NewTable) ProtoReflect() protoreflect.Message {
+	mi := &file_txcoord_v1_transactions_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NewTable.ProtoReflect.Descriptor instead.
+func (*NewTable) Descriptor() ([]byte, []int) {
+	return file_txcoord_v1_transactions_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *NewTable) GetUri() string {
+	if x != nil {
+		return x.Uri
+	}
+	return ""
+}
+
+func (x *NewTable) GetSchemaJson() string {
+	if x != nil {
+		return x.SchemaJson
+	}
+	return ""
+}
+
+func (x *NewTable) GetPartitionColumns() []string {
+	if x != nil {
+		return x.PartitionColumns
+	}
+	return nil
+}
+
+func (x *NewTable) GetProperties() map[string]string {
+	if x != nil {
+		return x.Properties
+	}
+	return nil
+}
+
+func (x *NewTable) GetDescription() string {
+	if x != nil {
+		return x.Description
+	}
+	return ""
+}
+
+func (x *NewTable) GetMode() TableMode {
+	if x != nil {
+		return x.Mode
+	}
+	return TableMode_TABLE_MODE_UNSPECIFIED
+}
+
+func (x *NewTable) GetOneTxnPerVersion() bool {
+	if x != nil {
+		return x.OneTxnPerVersion
+	}
+	return false
+}
+
+// TableAlteration changes schema, properties and comments of a table. The server makes the
+// `metaData` action of it, and a `protocol` action where a property needs a feature
+// that the table lacks, from the table as it is; actions beside it hold neither. With
+// `read` left out the part was made at that very version. A change of the metadata by
+// somebody else in between is a conflict (RULE_METADATA): stage again.
+type TableAlteration struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Columns to add behind the others. They are nullable: files that are there have
+	// none of them.
+	AddColumns []*NewColumn `protobuf:"bytes,1,rep,name=add_columns,json=addColumns,proto3" json:"add_columns,omitempty"`
+	// Properties to set.
+	SetProperties map[string]string `protobuf:"bytes,2,rep,name=set_properties,json=setProperties,proto3" json:"set_properties,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// Properties to take away; each has to be there.
+	UnsetProperties []string `protobuf:"bytes,3,rep,name=unset_properties,json=unsetProperties,proto3" json:"unset_properties,omitempty"`
+	// New types by column, nested ones as `a.b`. The table needs the property
+	// `delta.enableTypeWidening`, and values of the old type have to fit the new one.
+	WidenColumns map[string]string `protobuf:"bytes,4,rep,name=widen_columns,json=widenColumns,proto3" json:"widen_columns,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// Comments by column; an empty one takes the comment away.
+	ColumnComments map[string]string `protobuf:"bytes,5,rep,name=column_comments,json=columnComments,proto3" json:"column_comments,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// The table's description; unset leaves it, empty takes it away.
+	Description   *string `protobuf:"bytes,6,opt,name=description,proto3,oneof" json:"description,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TableAlteration) Reset() {
+	*x = TableAlteration{}
+	mi := &file_txcoord_v1_transactions_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TableAlteration) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TableAlteration) ProtoMessage() {}
+
+func (x *TableAlteration) ProtoReflect() protoreflect.Message {
+	mi := &file_txcoord_v1_transactions_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TableAlteration.ProtoReflect.Descriptor instead.
+func (*TableAlteration) Descriptor() ([]byte, []int) {
+	return file_txcoord_v1_transactions_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *TableAlteration) GetAddColumns() []*NewColumn {
+	if x != nil {
+		return x.AddColumns
+	}
+	return nil
+}
+
+func (x *TableAlteration) GetSetProperties() map[string]string {
+	if x != nil {
+		return x.SetProperties
+	}
+	return nil
+}
+
+func (x *TableAlteration) GetUnsetProperties() []string {
+	if x != nil {
+		return x.UnsetProperties
+	}
+	return nil
+}
+
+func (x *TableAlteration) GetWidenColumns() map[string]string {
+	if x != nil {
+		return x.WidenColumns
+	}
+	return nil
+}
+
+func (x *TableAlteration) GetColumnComments() map[string]string {
+	if x != nil {
+		return x.ColumnComments
+	}
+	return nil
+}
+
+func (x *TableAlteration) GetDescription() string {
+	if x != nil && x.Description != nil {
+		return *x.Description
+	}
+	return ""
+}
+
+// NewColumn is a column to add.
+type NewColumn struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its name.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// Its type as SQL has it (`INT`, `DECIMAL(10,2)`, `ARRAY<STRING>`,
+	// `STRUCT<a: INT, b: STRING>`).
+	Type string `protobuf:"bytes,2,opt,name=type,proto3" json:"type,omitempty"`
+	// Its comment; may be empty.
+	Comment       string `protobuf:"bytes,3,opt,name=comment,proto3" json:"comment,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *NewColumn) Reset() {
+	*x = NewColumn{}
+	mi := &file_txcoord_v1_transactions_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NewColumn) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NewColumn) ProtoMessage() {}
+
+func (x *NewColumn) ProtoReflect() protoreflect.Message {
+	mi := &file_txcoord_v1_transactions_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NewColumn.ProtoReflect.Descriptor instead.
+func (*NewColumn) Descriptor() ([]byte, []int) {
+	return file_txcoord_v1_transactions_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *NewColumn) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *NewColumn) GetType() string {
+	if x != nil {
+		return x.Type
+	}
+	return ""
+}
+
+func (x *NewColumn) GetComment() string {
+	if x != nil {
+		return x.Comment
+	}
+	return ""
+}
+
 // StageResponse names what was staged.
 type StageResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -475,7 +764,7 @@ type StageResponse struct {
 
 func (x *StageResponse) Reset() {
 	*x = StageResponse{}
-	mi := &file_txcoord_v1_transactions_proto_msgTypes[3]
+	mi := &file_txcoord_v1_transactions_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -487,7 +776,7 @@ func (x *StageResponse) String() string {
 func (*StageResponse) ProtoMessage() {}
 
 func (x *StageResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_txcoord_v1_transactions_proto_msgTypes[3]
+	mi := &file_txcoord_v1_transactions_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -500,7 +789,7 @@ func (x *StageResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StageResponse.ProtoReflect.Descriptor instead.
 func (*StageResponse) Descriptor() ([]byte, []int) {
-	return file_txcoord_v1_transactions_proto_rawDescGZIP(), []int{3}
+	return file_txcoord_v1_transactions_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *StageResponse) GetLatestSnapshot() uint64 {
@@ -533,7 +822,7 @@ type StageStreamRequest struct {
 
 func (x *StageStreamRequest) Reset() {
 	*x = StageStreamRequest{}
-	mi := &file_txcoord_v1_transactions_proto_msgTypes[4]
+	mi := &file_txcoord_v1_transactions_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -545,7 +834,7 @@ func (x *StageStreamRequest) String() string {
 func (*StageStreamRequest) ProtoMessage() {}
 
 func (x *StageStreamRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_txcoord_v1_transactions_proto_msgTypes[4]
+	mi := &file_txcoord_v1_transactions_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -558,7 +847,7 @@ func (x *StageStreamRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StageStreamRequest.ProtoReflect.Descriptor instead.
 func (*StageStreamRequest) Descriptor() ([]byte, []int) {
-	return file_txcoord_v1_transactions_proto_rawDescGZIP(), []int{4}
+	return file_txcoord_v1_transactions_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *StageStreamRequest) GetMessage() isStageStreamRequest_Message {
@@ -615,15 +904,19 @@ type StageHeader struct {
 	Token string `protobuf:"bytes,3,opt,name=token,proto3" json:"token,omitempty"`
 	// The table, by name, id or URI.
 	Table string `protobuf:"bytes,4,opt,name=table,proto3" json:"table,omitempty"`
-	// What was read. Required.
-	Read          *ReadDeclaration `protobuf:"bytes,5,opt,name=read,proto3" json:"read,omitempty"`
+	// What was read. Required, save with `create` or `alter`.
+	Read *ReadDeclaration `protobuf:"bytes,5,opt,name=read,proto3" json:"read,omitempty"`
+	// As in StageRequest.
+	Create *NewTable `protobuf:"bytes,6,opt,name=create,proto3" json:"create,omitempty"`
+	// As in StageRequest.
+	Alter         *TableAlteration `protobuf:"bytes,7,opt,name=alter,proto3" json:"alter,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *StageHeader) Reset() {
 	*x = StageHeader{}
-	mi := &file_txcoord_v1_transactions_proto_msgTypes[5]
+	mi := &file_txcoord_v1_transactions_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -635,7 +928,7 @@ func (x *StageHeader) String() string {
 func (*StageHeader) ProtoMessage() {}
 
 func (x *StageHeader) ProtoReflect() protoreflect.Message {
-	mi := &file_txcoord_v1_transactions_proto_msgTypes[5]
+	mi := &file_txcoord_v1_transactions_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -648,7 +941,7 @@ func (x *StageHeader) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StageHeader.ProtoReflect.Descriptor instead.
 func (*StageHeader) Descriptor() ([]byte, []int) {
-	return file_txcoord_v1_transactions_proto_rawDescGZIP(), []int{5}
+	return file_txcoord_v1_transactions_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *StageHeader) GetCatalog() string {
@@ -686,6 +979,20 @@ func (x *StageHeader) GetRead() *ReadDeclaration {
 	return nil
 }
 
+func (x *StageHeader) GetCreate() *NewTable {
+	if x != nil {
+		return x.Create
+	}
+	return nil
+}
+
+func (x *StageHeader) GetAlter() *TableAlteration {
+	if x != nil {
+		return x.Alter
+	}
+	return nil
+}
+
 // StageStreamResponse names what was staged.
 type StageStreamResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -699,7 +1006,7 @@ type StageStreamResponse struct {
 
 func (x *StageStreamResponse) Reset() {
 	*x = StageStreamResponse{}
-	mi := &file_txcoord_v1_transactions_proto_msgTypes[6]
+	mi := &file_txcoord_v1_transactions_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -711,7 +1018,7 @@ func (x *StageStreamResponse) String() string {
 func (*StageStreamResponse) ProtoMessage() {}
 
 func (x *StageStreamResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_txcoord_v1_transactions_proto_msgTypes[6]
+	mi := &file_txcoord_v1_transactions_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -724,7 +1031,7 @@ func (x *StageStreamResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StageStreamResponse.ProtoReflect.Descriptor instead.
 func (*StageStreamResponse) Descriptor() ([]byte, []int) {
-	return file_txcoord_v1_transactions_proto_rawDescGZIP(), []int{6}
+	return file_txcoord_v1_transactions_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *StageStreamResponse) GetLatestSnapshot() uint64 {
@@ -745,7 +1052,8 @@ func (x *StageStreamResponse) GetPart() *StagedPart {
 type StagedPart struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Names the staged bytes in Commit: 64 hex digits of SHA-256 over table id,
-	// `metaData.id`, read declaration and actions (docs say how).
+	// `metaData.id`, read declaration, description of a new table, and actions (docs
+	// say how). Actions are those that the server made of `alter`, then the client's.
 	Digest string `protobuf:"bytes,1,opt,name=digest,proto3" json:"digest,omitempty"`
 	// The table's id. The part is bound to it.
 	TableId string `protobuf:"bytes,2,opt,name=table_id,json=tableId,proto3" json:"table_id,omitempty"`
@@ -764,7 +1072,7 @@ type StagedPart struct {
 
 func (x *StagedPart) Reset() {
 	*x = StagedPart{}
-	mi := &file_txcoord_v1_transactions_proto_msgTypes[7]
+	mi := &file_txcoord_v1_transactions_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -776,7 +1084,7 @@ func (x *StagedPart) String() string {
 func (*StagedPart) ProtoMessage() {}
 
 func (x *StagedPart) ProtoReflect() protoreflect.Message {
-	mi := &file_txcoord_v1_transactions_proto_msgTypes[7]
+	mi := &file_txcoord_v1_transactions_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -789,7 +1097,7 @@ func (x *StagedPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StagedPart.ProtoReflect.Descriptor instead.
 func (*StagedPart) Descriptor() ([]byte, []int) {
-	return file_txcoord_v1_transactions_proto_rawDescGZIP(), []int{7}
+	return file_txcoord_v1_transactions_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *StagedPart) GetDigest() string {
@@ -838,7 +1146,7 @@ func (x *StagedPart) GetHint() *ConflictDetail {
 // together.
 type TableParts struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The table, by name, id or URI.
+	// The table, by name, id or URI; one that the transaction creates by name or id.
 	Table string `protobuf:"bytes,1,opt,name=table,proto3" json:"table,omitempty"`
 	// The digests that Stage answered, at least one, none twice.
 	Digests       []string `protobuf:"bytes,2,rep,name=digests,proto3" json:"digests,omitempty"`
@@ -848,7 +1156,7 @@ type TableParts struct {
 
 func (x *TableParts) Reset() {
 	*x = TableParts{}
-	mi := &file_txcoord_v1_transactions_proto_msgTypes[8]
+	mi := &file_txcoord_v1_transactions_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -860,7 +1168,7 @@ func (x *TableParts) String() string {
 func (*TableParts) ProtoMessage() {}
 
 func (x *TableParts) ProtoReflect() protoreflect.Message {
-	mi := &file_txcoord_v1_transactions_proto_msgTypes[8]
+	mi := &file_txcoord_v1_transactions_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -873,7 +1181,7 @@ func (x *TableParts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TableParts.ProtoReflect.Descriptor instead.
 func (*TableParts) Descriptor() ([]byte, []int) {
-	return file_txcoord_v1_transactions_proto_rawDescGZIP(), []int{8}
+	return file_txcoord_v1_transactions_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *TableParts) GetTable() string {
@@ -903,7 +1211,7 @@ type ReadParticipant struct {
 
 func (x *ReadParticipant) Reset() {
 	*x = ReadParticipant{}
-	mi := &file_txcoord_v1_transactions_proto_msgTypes[9]
+	mi := &file_txcoord_v1_transactions_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -915,7 +1223,7 @@ func (x *ReadParticipant) String() string {
 func (*ReadParticipant) ProtoMessage() {}
 
 func (x *ReadParticipant) ProtoReflect() protoreflect.Message {
-	mi := &file_txcoord_v1_transactions_proto_msgTypes[9]
+	mi := &file_txcoord_v1_transactions_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -928,7 +1236,7 @@ func (x *ReadParticipant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadParticipant.ProtoReflect.Descriptor instead.
 func (*ReadParticipant) Descriptor() ([]byte, []int) {
-	return file_txcoord_v1_transactions_proto_rawDescGZIP(), []int{9}
+	return file_txcoord_v1_transactions_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ReadParticipant) GetTable() string {
@@ -965,14 +1273,18 @@ type CommitRequest struct {
 	WaitLimit *durationpb.Duration `protobuf:"bytes,7,opt,name=wait_limit,json=waitLimit,proto3" json:"wait_limit,omitempty"`
 	// Looks for each added file before the decision (one request a file). A missing
 	// one is FAILED_PRECONDITION (PART_UNREADABLE) and nothing is decided.
-	VerifyFiles   bool `protobuf:"varint,8,opt,name=verify_files,json=verifyFiles,proto3" json:"verify_files,omitempty"`
+	VerifyFiles bool `protobuf:"varint,8,opt,name=verify_files,json=verifyFiles,proto3" json:"verify_files,omitempty"`
+	// Tables that leave the catalog with the snapshot that shows the transaction. Their
+	// files stay. What was decided on them before is published first; later commits
+	// there are aborted (RULE_TABLE_RELEASED). With releases, `tables` may be empty.
+	Releases      []string `protobuf:"bytes,9,rep,name=releases,proto3" json:"releases,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CommitRequest) Reset() {
 	*x = CommitRequest{}
-	mi := &file_txcoord_v1_transactions_proto_msgTypes[10]
+	mi := &file_txcoord_v1_transactions_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -984,7 +1296,7 @@ func (x *CommitRequest) String() string {
 func (*CommitRequest) ProtoMessage() {}
 
 func (x *CommitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_txcoord_v1_transactions_proto_msgTypes[10]
+	mi := &file_txcoord_v1_transactions_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -997,7 +1309,7 @@ func (x *CommitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommitRequest.ProtoReflect.Descriptor instead.
 func (*CommitRequest) Descriptor() ([]byte, []int) {
-	return file_txcoord_v1_transactions_proto_rawDescGZIP(), []int{10}
+	return file_txcoord_v1_transactions_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *CommitRequest) GetCatalog() string {
@@ -1056,6 +1368,13 @@ func (x *CommitRequest) GetVerifyFiles() bool {
 	return false
 }
 
+func (x *CommitRequest) GetReleases() []string {
+	if x != nil {
+		return x.Releases
+	}
+	return nil
+}
+
 // CommitResponse says that the transaction is committed.
 type CommitResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1069,7 +1388,7 @@ type CommitResponse struct {
 
 func (x *CommitResponse) Reset() {
 	*x = CommitResponse{}
-	mi := &file_txcoord_v1_transactions_proto_msgTypes[11]
+	mi := &file_txcoord_v1_transactions_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1081,7 +1400,7 @@ func (x *CommitResponse) String() string {
 func (*CommitResponse) ProtoMessage() {}
 
 func (x *CommitResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_txcoord_v1_transactions_proto_msgTypes[11]
+	mi := &file_txcoord_v1_transactions_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1094,7 +1413,7 @@ func (x *CommitResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommitResponse.ProtoReflect.Descriptor instead.
 func (*CommitResponse) Descriptor() ([]byte, []int) {
-	return file_txcoord_v1_transactions_proto_rawDescGZIP(), []int{11}
+	return file_txcoord_v1_transactions_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *CommitResponse) GetLatestSnapshot() uint64 {
@@ -1133,7 +1452,7 @@ type AbortRequest struct {
 
 func (x *AbortRequest) Reset() {
 	*x = AbortRequest{}
-	mi := &file_txcoord_v1_transactions_proto_msgTypes[12]
+	mi := &file_txcoord_v1_transactions_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1145,7 +1464,7 @@ func (x *AbortRequest) String() string {
 func (*AbortRequest) ProtoMessage() {}
 
 func (x *AbortRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_txcoord_v1_transactions_proto_msgTypes[12]
+	mi := &file_txcoord_v1_transactions_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1158,7 +1477,7 @@ func (x *AbortRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AbortRequest.ProtoReflect.Descriptor instead.
 func (*AbortRequest) Descriptor() ([]byte, []int) {
-	return file_txcoord_v1_transactions_proto_rawDescGZIP(), []int{12}
+	return file_txcoord_v1_transactions_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *AbortRequest) GetCatalog() string {
@@ -1238,7 +1557,7 @@ type AbortResponse struct {
 
 func (x *AbortResponse) Reset() {
 	*x = AbortResponse{}
-	mi := &file_txcoord_v1_transactions_proto_msgTypes[13]
+	mi := &file_txcoord_v1_transactions_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1250,7 +1569,7 @@ func (x *AbortResponse) String() string {
 func (*AbortResponse) ProtoMessage() {}
 
 func (x *AbortResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_txcoord_v1_transactions_proto_msgTypes[13]
+	mi := &file_txcoord_v1_transactions_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1263,7 +1582,7 @@ func (x *AbortResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AbortResponse.ProtoReflect.Descriptor instead.
 func (*AbortResponse) Descriptor() ([]byte, []int) {
-	return file_txcoord_v1_transactions_proto_rawDescGZIP(), []int{13}
+	return file_txcoord_v1_transactions_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *AbortResponse) GetLatestSnapshot() uint64 {
@@ -1309,7 +1628,7 @@ type GetOutcomeRequest struct {
 
 func (x *GetOutcomeRequest) Reset() {
 	*x = GetOutcomeRequest{}
-	mi := &file_txcoord_v1_transactions_proto_msgTypes[14]
+	mi := &file_txcoord_v1_transactions_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1321,7 +1640,7 @@ func (x *GetOutcomeRequest) String() string {
 func (*GetOutcomeRequest) ProtoMessage() {}
 
 func (x *GetOutcomeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_txcoord_v1_transactions_proto_msgTypes[14]
+	mi := &file_txcoord_v1_transactions_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1334,7 +1653,7 @@ func (x *GetOutcomeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetOutcomeRequest.ProtoReflect.Descriptor instead.
 func (*GetOutcomeRequest) Descriptor() ([]byte, []int) {
-	return file_txcoord_v1_transactions_proto_rawDescGZIP(), []int{14}
+	return file_txcoord_v1_transactions_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *GetOutcomeRequest) GetCatalog() string {
@@ -1446,7 +1765,7 @@ type GetOutcomeResponse struct {
 
 func (x *GetOutcomeResponse) Reset() {
 	*x = GetOutcomeResponse{}
-	mi := &file_txcoord_v1_transactions_proto_msgTypes[15]
+	mi := &file_txcoord_v1_transactions_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1458,7 +1777,7 @@ func (x *GetOutcomeResponse) String() string {
 func (*GetOutcomeResponse) ProtoMessage() {}
 
 func (x *GetOutcomeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_txcoord_v1_transactions_proto_msgTypes[15]
+	mi := &file_txcoord_v1_transactions_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1471,7 +1790,7 @@ func (x *GetOutcomeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetOutcomeResponse.ProtoReflect.Descriptor instead.
 func (*GetOutcomeResponse) Descriptor() ([]byte, []int) {
-	return file_txcoord_v1_transactions_proto_rawDescGZIP(), []int{15}
+	return file_txcoord_v1_transactions_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *GetOutcomeResponse) GetLatestSnapshot() uint64 {
@@ -1518,7 +1837,7 @@ type Outcome struct {
 
 func (x *Outcome) Reset() {
 	*x = Outcome{}
-	mi := &file_txcoord_v1_transactions_proto_msgTypes[16]
+	mi := &file_txcoord_v1_transactions_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1530,7 +1849,7 @@ func (x *Outcome) String() string {
 func (*Outcome) ProtoMessage() {}
 
 func (x *Outcome) ProtoReflect() protoreflect.Message {
-	mi := &file_txcoord_v1_transactions_proto_msgTypes[16]
+	mi := &file_txcoord_v1_transactions_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1543,7 +1862,7 @@ func (x *Outcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Outcome.ProtoReflect.Descriptor instead.
 func (*Outcome) Descriptor() ([]byte, []int) {
-	return file_txcoord_v1_transactions_proto_rawDescGZIP(), []int{16}
+	return file_txcoord_v1_transactions_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Outcome) GetTransactionId() string {
@@ -1637,7 +1956,7 @@ type OpenOutcome struct {
 
 func (x *OpenOutcome) Reset() {
 	*x = OpenOutcome{}
-	mi := &file_txcoord_v1_transactions_proto_msgTypes[17]
+	mi := &file_txcoord_v1_transactions_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1649,7 +1968,7 @@ func (x *OpenOutcome) String() string {
 func (*OpenOutcome) ProtoMessage() {}
 
 func (x *OpenOutcome) ProtoReflect() protoreflect.Message {
-	mi := &file_txcoord_v1_transactions_proto_msgTypes[17]
+	mi := &file_txcoord_v1_transactions_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1662,7 +1981,7 @@ func (x *OpenOutcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenOutcome.ProtoReflect.Descriptor instead.
 func (*OpenOutcome) Descriptor() ([]byte, []int) {
-	return file_txcoord_v1_transactions_proto_rawDescGZIP(), []int{17}
+	return file_txcoord_v1_transactions_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *OpenOutcome) GetDeadline() *timestamppb.Timestamp {
@@ -1685,7 +2004,7 @@ type AbortedOutcome struct {
 
 func (x *AbortedOutcome) Reset() {
 	*x = AbortedOutcome{}
-	mi := &file_txcoord_v1_transactions_proto_msgTypes[18]
+	mi := &file_txcoord_v1_transactions_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1697,7 +2016,7 @@ func (x *AbortedOutcome) String() string {
 func (*AbortedOutcome) ProtoMessage() {}
 
 func (x *AbortedOutcome) ProtoReflect() protoreflect.Message {
-	mi := &file_txcoord_v1_transactions_proto_msgTypes[18]
+	mi := &file_txcoord_v1_transactions_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1710,7 +2029,7 @@ func (x *AbortedOutcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AbortedOutcome.ProtoReflect.Descriptor instead.
 func (*AbortedOutcome) Descriptor() ([]byte, []int) {
-	return file_txcoord_v1_transactions_proto_rawDescGZIP(), []int{18}
+	return file_txcoord_v1_transactions_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *AbortedOutcome) GetConflict() *ConflictDetail {
@@ -1746,7 +2065,7 @@ type CommittedOutcome struct {
 
 func (x *CommittedOutcome) Reset() {
 	*x = CommittedOutcome{}
-	mi := &file_txcoord_v1_transactions_proto_msgTypes[19]
+	mi := &file_txcoord_v1_transactions_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1758,7 +2077,7 @@ func (x *CommittedOutcome) String() string {
 func (*CommittedOutcome) ProtoMessage() {}
 
 func (x *CommittedOutcome) ProtoReflect() protoreflect.Message {
-	mi := &file_txcoord_v1_transactions_proto_msgTypes[19]
+	mi := &file_txcoord_v1_transactions_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1771,7 +2090,7 @@ func (x *CommittedOutcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommittedOutcome.ProtoReflect.Descriptor instead.
 func (*CommittedOutcome) Descriptor() ([]byte, []int) {
-	return file_txcoord_v1_transactions_proto_rawDescGZIP(), []int{19}
+	return file_txcoord_v1_transactions_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *CommittedOutcome) GetTables() []*TableDelivery {
@@ -1831,7 +2150,7 @@ type TableDelivery struct {
 
 func (x *TableDelivery) Reset() {
 	*x = TableDelivery{}
-	mi := &file_txcoord_v1_transactions_proto_msgTypes[20]
+	mi := &file_txcoord_v1_transactions_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1843,7 +2162,7 @@ func (x *TableDelivery) String() string {
 func (*TableDelivery) ProtoMessage() {}
 
 func (x *TableDelivery) ProtoReflect() protoreflect.Message {
-	mi := &file_txcoord_v1_transactions_proto_msgTypes[20]
+	mi := &file_txcoord_v1_transactions_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1856,7 +2175,7 @@ func (x *TableDelivery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TableDelivery.ProtoReflect.Descriptor instead.
 func (*TableDelivery) Descriptor() ([]byte, []int) {
-	return file_txcoord_v1_transactions_proto_rawDescGZIP(), []int{20}
+	return file_txcoord_v1_transactions_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *TableDelivery) GetTableId() string {
@@ -1922,7 +2241,7 @@ type ListTransactionsRequest struct {
 
 func (x *ListTransactionsRequest) Reset() {
 	*x = ListTransactionsRequest{}
-	mi := &file_txcoord_v1_transactions_proto_msgTypes[21]
+	mi := &file_txcoord_v1_transactions_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1934,7 +2253,7 @@ func (x *ListTransactionsRequest) String() string {
 func (*ListTransactionsRequest) ProtoMessage() {}
 
 func (x *ListTransactionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_txcoord_v1_transactions_proto_msgTypes[21]
+	mi := &file_txcoord_v1_transactions_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1947,7 +2266,7 @@ func (x *ListTransactionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTransactionsRequest.ProtoReflect.Descriptor instead.
 func (*ListTransactionsRequest) Descriptor() ([]byte, []int) {
-	return file_txcoord_v1_transactions_proto_rawDescGZIP(), []int{21}
+	return file_txcoord_v1_transactions_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ListTransactionsRequest) GetCatalog() string {
@@ -2009,7 +2328,7 @@ type ListTransactionsResponse struct {
 
 func (x *ListTransactionsResponse) Reset() {
 	*x = ListTransactionsResponse{}
-	mi := &file_txcoord_v1_transactions_proto_msgTypes[22]
+	mi := &file_txcoord_v1_transactions_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2021,7 +2340,7 @@ func (x *ListTransactionsResponse) String() string {
 func (*ListTransactionsResponse) ProtoMessage() {}
 
 func (x *ListTransactionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_txcoord_v1_transactions_proto_msgTypes[22]
+	mi := &file_txcoord_v1_transactions_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2034,7 +2353,7 @@ func (x *ListTransactionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTransactionsResponse.ProtoReflect.Descriptor instead.
 func (*ListTransactionsResponse) Descriptor() ([]byte, []int) {
-	return file_txcoord_v1_transactions_proto_rawDescGZIP(), []int{22}
+	return file_txcoord_v1_transactions_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ListTransactionsResponse) GetLatestSnapshot() uint64 {
@@ -2088,7 +2407,7 @@ type OpenTransaction struct {
 
 func (x *OpenTransaction) Reset() {
 	*x = OpenTransaction{}
-	mi := &file_txcoord_v1_transactions_proto_msgTypes[23]
+	mi := &file_txcoord_v1_transactions_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2100,7 +2419,7 @@ func (x *OpenTransaction) String() string {
 func (*OpenTransaction) ProtoMessage() {}
 
 func (x *OpenTransaction) ProtoReflect() protoreflect.Message {
-	mi := &file_txcoord_v1_transactions_proto_msgTypes[23]
+	mi := &file_txcoord_v1_transactions_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2113,7 +2432,7 @@ func (x *OpenTransaction) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenTransaction.ProtoReflect.Descriptor instead.
 func (*OpenTransaction) Descriptor() ([]byte, []int) {
-	return file_txcoord_v1_transactions_proto_rawDescGZIP(), []int{23}
+	return file_txcoord_v1_transactions_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *OpenTransaction) GetTransactionId() string {
@@ -2182,7 +2501,7 @@ type StagedTable struct {
 
 func (x *StagedTable) Reset() {
 	*x = StagedTable{}
-	mi := &file_txcoord_v1_transactions_proto_msgTypes[24]
+	mi := &file_txcoord_v1_transactions_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2194,7 +2513,7 @@ func (x *StagedTable) String() string {
 func (*StagedTable) ProtoMessage() {}
 
 func (x *StagedTable) ProtoReflect() protoreflect.Message {
-	mi := &file_txcoord_v1_transactions_proto_msgTypes[24]
+	mi := &file_txcoord_v1_transactions_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2207,7 +2526,7 @@ func (x *StagedTable) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StagedTable.ProtoReflect.Descriptor instead.
 func (*StagedTable) Descriptor() ([]byte, []int) {
-	return file_txcoord_v1_transactions_proto_rawDescGZIP(), []int{24}
+	return file_txcoord_v1_transactions_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *StagedTable) GetTableId() string {
@@ -2243,17 +2562,22 @@ type OnceTable struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The table, by name, id or URI.
 	Table string `protobuf:"bytes,1,opt,name=table,proto3" json:"table,omitempty"`
-	// What was read. Required.
+	// What was read. Required, save with `create` or `alter`.
 	Read *ReadDeclaration `protobuf:"bytes,2,opt,name=read,proto3" json:"read,omitempty"`
 	// Delta actions, as in StageRequest.
-	Actions       []byte `protobuf:"bytes,3,opt,name=actions,proto3" json:"actions,omitempty"`
+	Actions []byte `protobuf:"bytes,3,opt,name=actions,proto3" json:"actions,omitempty"`
+	// As in StageRequest.
+	Create *NewTable `protobuf:"bytes,4,opt,name=create,proto3" json:"create,omitempty"`
+	// As in StageRequest. When the call is repeated, the key alone says that it is the
+	// same change.
+	Alter         *TableAlteration `protobuf:"bytes,5,opt,name=alter,proto3" json:"alter,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *OnceTable) Reset() {
 	*x = OnceTable{}
-	mi := &file_txcoord_v1_transactions_proto_msgTypes[25]
+	mi := &file_txcoord_v1_transactions_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2265,7 +2589,7 @@ func (x *OnceTable) String() string {
 func (*OnceTable) ProtoMessage() {}
 
 func (x *OnceTable) ProtoReflect() protoreflect.Message {
-	mi := &file_txcoord_v1_transactions_proto_msgTypes[25]
+	mi := &file_txcoord_v1_transactions_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2278,7 +2602,7 @@ func (x *OnceTable) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OnceTable.ProtoReflect.Descriptor instead.
 func (*OnceTable) Descriptor() ([]byte, []int) {
-	return file_txcoord_v1_transactions_proto_rawDescGZIP(), []int{25}
+	return file_txcoord_v1_transactions_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *OnceTable) GetTable() string {
@@ -2298,6 +2622,20 @@ func (x *OnceTable) GetRead() *ReadDeclaration {
 func (x *OnceTable) GetActions() []byte {
 	if x != nil {
 		return x.Actions
+	}
+	return nil
+}
+
+func (x *OnceTable) GetCreate() *NewTable {
+	if x != nil {
+		return x.Create
+	}
+	return nil
+}
+
+func (x *OnceTable) GetAlter() *TableAlteration {
+	if x != nil {
+		return x.Alter
 	}
 	return nil
 }
@@ -2323,14 +2661,16 @@ type CommitOnceRequest struct {
 	// As in CommitRequest.
 	WaitLimit *durationpb.Duration `protobuf:"bytes,8,opt,name=wait_limit,json=waitLimit,proto3" json:"wait_limit,omitempty"`
 	// As in CommitRequest.
-	VerifyFiles   bool `protobuf:"varint,9,opt,name=verify_files,json=verifyFiles,proto3" json:"verify_files,omitempty"`
+	VerifyFiles bool `protobuf:"varint,9,opt,name=verify_files,json=verifyFiles,proto3" json:"verify_files,omitempty"`
+	// As in CommitRequest.
+	Releases      []string `protobuf:"bytes,10,rep,name=releases,proto3" json:"releases,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CommitOnceRequest) Reset() {
 	*x = CommitOnceRequest{}
-	mi := &file_txcoord_v1_transactions_proto_msgTypes[26]
+	mi := &file_txcoord_v1_transactions_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2342,7 +2682,7 @@ func (x *CommitOnceRequest) String() string {
 func (*CommitOnceRequest) ProtoMessage() {}
 
 func (x *CommitOnceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_txcoord_v1_transactions_proto_msgTypes[26]
+	mi := &file_txcoord_v1_transactions_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2355,7 +2695,7 @@ func (x *CommitOnceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommitOnceRequest.ProtoReflect.Descriptor instead.
 func (*CommitOnceRequest) Descriptor() ([]byte, []int) {
-	return file_txcoord_v1_transactions_proto_rawDescGZIP(), []int{26}
+	return file_txcoord_v1_transactions_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *CommitOnceRequest) GetCatalog() string {
@@ -2421,6 +2761,13 @@ func (x *CommitOnceRequest) GetVerifyFiles() bool {
 	return false
 }
 
+func (x *CommitOnceRequest) GetReleases() []string {
+	if x != nil {
+		return x.Releases
+	}
+	return nil
+}
+
 // CommitOnceResponse says that the transaction is committed.
 type CommitOnceResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2436,7 +2783,7 @@ type CommitOnceResponse struct {
 
 func (x *CommitOnceResponse) Reset() {
 	*x = CommitOnceResponse{}
-	mi := &file_txcoord_v1_transactions_proto_msgTypes[27]
+	mi := &file_txcoord_v1_transactions_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2448,7 +2795,7 @@ func (x *CommitOnceResponse) String() string {
 func (*CommitOnceResponse) ProtoMessage() {}
 
 func (x *CommitOnceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_txcoord_v1_transactions_proto_msgTypes[27]
+	mi := &file_txcoord_v1_transactions_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2461,7 +2808,7 @@ func (x *CommitOnceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommitOnceResponse.ProtoReflect.Descriptor instead.
 func (*CommitOnceResponse) Descriptor() ([]byte, []int) {
-	return file_txcoord_v1_transactions_proto_rawDescGZIP(), []int{27}
+	return file_txcoord_v1_transactions_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *CommitOnceResponse) GetLatestSnapshot() uint64 {
@@ -2510,27 +2857,67 @@ const file_txcoord_v1_transactions_proto_rawDesc = "" +
 	"\bdeadline\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\bdeadline\x12E\n" +
 	"\x10remembered_since\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\x0frememberedSince\x12)\n" +
 	"\x05known\x18\n" +
-	" \x03(\v2\x13.txcoord.v1.OutcomeR\x05known\"\xcb\x01\n" +
+	" \x03(\v2\x13.txcoord.v1.OutcomeR\x05known\"\xac\x02\n" +
 	"\fStageRequest\x12\x18\n" +
 	"\acatalog\x18\x01 \x01(\tR\acatalog\x12*\n" +
 	"\x11at_least_snapshot\x18\x02 \x01(\x04R\x0fatLeastSnapshot\x12\x14\n" +
 	"\x05token\x18\x03 \x01(\tR\x05token\x12\x14\n" +
 	"\x05table\x18\x04 \x01(\tR\x05table\x12/\n" +
 	"\x04read\x18\x05 \x01(\v2\x1b.txcoord.v1.ReadDeclarationR\x04read\x12\x18\n" +
-	"\aactions\x18\x06 \x01(\fR\aactions\"d\n" +
+	"\aactions\x18\x06 \x01(\fR\aactions\x12,\n" +
+	"\x06create\x18\a \x01(\v2\x14.txcoord.v1.NewTableR\x06create\x121\n" +
+	"\x05alter\x18\b \x01(\v2\x1b.txcoord.v1.TableAlterationR\x05alter\"\xeb\x02\n" +
+	"\bNewTable\x12\x10\n" +
+	"\x03uri\x18\x01 \x01(\tR\x03uri\x12\x1f\n" +
+	"\vschema_json\x18\x02 \x01(\tR\n" +
+	"schemaJson\x12+\n" +
+	"\x11partition_columns\x18\x03 \x03(\tR\x10partitionColumns\x12D\n" +
+	"\n" +
+	"properties\x18\x04 \x03(\v2$.txcoord.v1.NewTable.PropertiesEntryR\n" +
+	"properties\x12 \n" +
+	"\vdescription\x18\x05 \x01(\tR\vdescription\x12)\n" +
+	"\x04mode\x18\x06 \x01(\x0e2\x15.txcoord.v1.TableModeR\x04mode\x12-\n" +
+	"\x13one_txn_per_version\x18\a \x01(\bR\x10oneTxnPerVersion\x1a=\n" +
+	"\x0fPropertiesEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xf6\x04\n" +
+	"\x0fTableAlteration\x126\n" +
+	"\vadd_columns\x18\x01 \x03(\v2\x15.txcoord.v1.NewColumnR\n" +
+	"addColumns\x12U\n" +
+	"\x0eset_properties\x18\x02 \x03(\v2..txcoord.v1.TableAlteration.SetPropertiesEntryR\rsetProperties\x12)\n" +
+	"\x10unset_properties\x18\x03 \x03(\tR\x0funsetProperties\x12R\n" +
+	"\rwiden_columns\x18\x04 \x03(\v2-.txcoord.v1.TableAlteration.WidenColumnsEntryR\fwidenColumns\x12X\n" +
+	"\x0fcolumn_comments\x18\x05 \x03(\v2/.txcoord.v1.TableAlteration.ColumnCommentsEntryR\x0ecolumnComments\x12%\n" +
+	"\vdescription\x18\x06 \x01(\tH\x00R\vdescription\x88\x01\x01\x1a@\n" +
+	"\x12SetPropertiesEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a?\n" +
+	"\x11WidenColumnsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1aA\n" +
+	"\x13ColumnCommentsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x0e\n" +
+	"\f_description\"M\n" +
+	"\tNewColumn\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
+	"\x04type\x18\x02 \x01(\tR\x04type\x12\x18\n" +
+	"\acomment\x18\x03 \x01(\tR\acomment\"d\n" +
 	"\rStageResponse\x12'\n" +
 	"\x0flatest_snapshot\x18\x01 \x01(\x04R\x0elatestSnapshot\x12*\n" +
 	"\x04part\x18\x02 \x01(\v2\x16.txcoord.v1.StagedPartR\x04part\"j\n" +
 	"\x12StageStreamRequest\x121\n" +
 	"\x06header\x18\x01 \x01(\v2\x17.txcoord.v1.StageHeaderH\x00R\x06header\x12\x16\n" +
 	"\x05chunk\x18\x02 \x01(\fH\x00R\x05chunkB\t\n" +
-	"\amessage\"\xb0\x01\n" +
+	"\amessage\"\x91\x02\n" +
 	"\vStageHeader\x12\x18\n" +
 	"\acatalog\x18\x01 \x01(\tR\acatalog\x12*\n" +
 	"\x11at_least_snapshot\x18\x02 \x01(\x04R\x0fatLeastSnapshot\x12\x14\n" +
 	"\x05token\x18\x03 \x01(\tR\x05token\x12\x14\n" +
 	"\x05table\x18\x04 \x01(\tR\x05table\x12/\n" +
-	"\x04read\x18\x05 \x01(\v2\x1b.txcoord.v1.ReadDeclarationR\x04read\"j\n" +
+	"\x04read\x18\x05 \x01(\v2\x1b.txcoord.v1.ReadDeclarationR\x04read\x12,\n" +
+	"\x06create\x18\x06 \x01(\v2\x14.txcoord.v1.NewTableR\x06create\x121\n" +
+	"\x05alter\x18\a \x01(\v2\x1b.txcoord.v1.TableAlterationR\x05alter\"j\n" +
 	"\x13StageStreamResponse\x12'\n" +
 	"\x0flatest_snapshot\x18\x01 \x01(\x04R\x0elatestSnapshot\x12*\n" +
 	"\x04part\x18\x02 \x01(\v2\x16.txcoord.v1.StagedPartR\x04part\"\xbc\x01\n" +
@@ -2549,7 +2936,7 @@ const file_txcoord_v1_transactions_proto_rawDesc = "" +
 	"\adigests\x18\x02 \x03(\tR\adigests\"X\n" +
 	"\x0fReadParticipant\x12\x14\n" +
 	"\x05table\x18\x01 \x01(\tR\x05table\x12/\n" +
-	"\x04read\x18\x02 \x01(\v2\x1b.txcoord.v1.ReadDeclarationR\x04read\"\xd1\x02\n" +
+	"\x04read\x18\x02 \x01(\v2\x1b.txcoord.v1.ReadDeclarationR\x04read\"\xed\x02\n" +
 	"\rCommitRequest\x12\x18\n" +
 	"\acatalog\x18\x01 \x01(\tR\acatalog\x12*\n" +
 	"\x11at_least_snapshot\x18\x02 \x01(\x04R\x0fatLeastSnapshot\x12\x14\n" +
@@ -2559,7 +2946,8 @@ const file_txcoord_v1_transactions_proto_rawDesc = "" +
 	"\x04wait\x18\x06 \x01(\x0e2\x10.txcoord.v1.WaitR\x04wait\x128\n" +
 	"\n" +
 	"wait_limit\x18\a \x01(\v2\x19.google.protobuf.DurationR\twaitLimit\x12!\n" +
-	"\fverify_files\x18\b \x01(\bR\vverifyFiles\"h\n" +
+	"\fverify_files\x18\b \x01(\bR\vverifyFiles\x12\x1a\n" +
+	"\breleases\x18\t \x03(\tR\breleases\"h\n" +
 	"\x0eCommitResponse\x12'\n" +
 	"\x0flatest_snapshot\x18\x01 \x01(\x04R\x0elatestSnapshot\x12-\n" +
 	"\aoutcome\x18\x02 \x01(\v2\x13.txcoord.v1.OutcomeR\aoutcome\"\xbc\x01\n" +
@@ -2641,11 +3029,13 @@ const file_txcoord_v1_transactions_proto_rawDesc = "" +
 	"\btable_id\x18\x01 \x01(\tR\atableId\x12\x14\n" +
 	"\x05table\x18\x02 \x01(\tR\x05table\x12\x14\n" +
 	"\x05bytes\x18\x03 \x01(\x04R\x05bytes\x12\x14\n" +
-	"\x05parts\x18\x04 \x01(\rR\x05parts\"l\n" +
+	"\x05parts\x18\x04 \x01(\rR\x05parts\"\xcd\x01\n" +
 	"\tOnceTable\x12\x14\n" +
 	"\x05table\x18\x01 \x01(\tR\x05table\x12/\n" +
 	"\x04read\x18\x02 \x01(\v2\x1b.txcoord.v1.ReadDeclarationR\x04read\x12\x18\n" +
-	"\aactions\x18\x03 \x01(\fR\aactions\"\xea\x02\n" +
+	"\aactions\x18\x03 \x01(\fR\aactions\x12,\n" +
+	"\x06create\x18\x04 \x01(\v2\x14.txcoord.v1.NewTableR\x06create\x121\n" +
+	"\x05alter\x18\x05 \x01(\v2\x1b.txcoord.v1.TableAlterationR\x05alter\"\x86\x03\n" +
 	"\x11CommitOnceRequest\x12\x18\n" +
 	"\acatalog\x18\x01 \x01(\tR\acatalog\x12*\n" +
 	"\x11at_least_snapshot\x18\x02 \x01(\x04R\x0fatLeastSnapshot\x12\x10\n" +
@@ -2656,7 +3046,9 @@ const file_txcoord_v1_transactions_proto_rawDesc = "" +
 	"\x04wait\x18\a \x01(\x0e2\x10.txcoord.v1.WaitR\x04wait\x128\n" +
 	"\n" +
 	"wait_limit\x18\b \x01(\v2\x19.google.protobuf.DurationR\twaitLimit\x12!\n" +
-	"\fverify_files\x18\t \x01(\bR\vverifyFiles\"\x82\x01\n" +
+	"\fverify_files\x18\t \x01(\bR\vverifyFiles\x12\x1a\n" +
+	"\breleases\x18\n" +
+	" \x03(\tR\breleases\"\x82\x01\n" +
 	"\x12CommitOnceResponse\x12'\n" +
 	"\x0flatest_snapshot\x18\x01 \x01(\x04R\x0elatestSnapshot\x12-\n" +
 	"\aoutcome\x18\x02 \x01(\v2\x13.txcoord.v1.OutcomeR\aoutcome\x12\x14\n" +
@@ -2696,106 +3088,126 @@ func file_txcoord_v1_transactions_proto_rawDescGZIP() []byte {
 }
 
 var file_txcoord_v1_transactions_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_txcoord_v1_transactions_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
+var file_txcoord_v1_transactions_proto_msgTypes = make([]protoimpl.MessageInfo, 35)
 var file_txcoord_v1_transactions_proto_goTypes = []any{
 	(Wait)(0),                        // 0: txcoord.v1.Wait
 	(DeliveryState)(0),               // 1: txcoord.v1.DeliveryState
 	(*BeginRequest)(nil),             // 2: txcoord.v1.BeginRequest
 	(*BeginResponse)(nil),            // 3: txcoord.v1.BeginResponse
 	(*StageRequest)(nil),             // 4: txcoord.v1.StageRequest
-	(*StageResponse)(nil),            // 5: txcoord.v1.StageResponse
-	(*StageStreamRequest)(nil),       // 6: txcoord.v1.StageStreamRequest
-	(*StageHeader)(nil),              // 7: txcoord.v1.StageHeader
-	(*StageStreamResponse)(nil),      // 8: txcoord.v1.StageStreamResponse
-	(*StagedPart)(nil),               // 9: txcoord.v1.StagedPart
-	(*TableParts)(nil),               // 10: txcoord.v1.TableParts
-	(*ReadParticipant)(nil),          // 11: txcoord.v1.ReadParticipant
-	(*CommitRequest)(nil),            // 12: txcoord.v1.CommitRequest
-	(*CommitResponse)(nil),           // 13: txcoord.v1.CommitResponse
-	(*AbortRequest)(nil),             // 14: txcoord.v1.AbortRequest
-	(*AbortResponse)(nil),            // 15: txcoord.v1.AbortResponse
-	(*GetOutcomeRequest)(nil),        // 16: txcoord.v1.GetOutcomeRequest
-	(*GetOutcomeResponse)(nil),       // 17: txcoord.v1.GetOutcomeResponse
-	(*Outcome)(nil),                  // 18: txcoord.v1.Outcome
-	(*OpenOutcome)(nil),              // 19: txcoord.v1.OpenOutcome
-	(*AbortedOutcome)(nil),           // 20: txcoord.v1.AbortedOutcome
-	(*CommittedOutcome)(nil),         // 21: txcoord.v1.CommittedOutcome
-	(*TableDelivery)(nil),            // 22: txcoord.v1.TableDelivery
-	(*ListTransactionsRequest)(nil),  // 23: txcoord.v1.ListTransactionsRequest
-	(*ListTransactionsResponse)(nil), // 24: txcoord.v1.ListTransactionsResponse
-	(*OpenTransaction)(nil),          // 25: txcoord.v1.OpenTransaction
-	(*StagedTable)(nil),              // 26: txcoord.v1.StagedTable
-	(*OnceTable)(nil),                // 27: txcoord.v1.OnceTable
-	(*CommitOnceRequest)(nil),        // 28: txcoord.v1.CommitOnceRequest
-	(*CommitOnceResponse)(nil),       // 29: txcoord.v1.CommitOnceResponse
-	(*durationpb.Duration)(nil),      // 30: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil),    // 31: google.protobuf.Timestamp
-	(*ReadDeclaration)(nil),          // 32: txcoord.v1.ReadDeclaration
-	(*ConflictDetail)(nil),           // 33: txcoord.v1.ConflictDetail
+	(*NewTable)(nil),                 // 5: txcoord.v1.NewTable
+	(*TableAlteration)(nil),          // 6: txcoord.v1.TableAlteration
+	(*NewColumn)(nil),                // 7: txcoord.v1.NewColumn
+	(*StageResponse)(nil),            // 8: txcoord.v1.StageResponse
+	(*StageStreamRequest)(nil),       // 9: txcoord.v1.StageStreamRequest
+	(*StageHeader)(nil),              // 10: txcoord.v1.StageHeader
+	(*StageStreamResponse)(nil),      // 11: txcoord.v1.StageStreamResponse
+	(*StagedPart)(nil),               // 12: txcoord.v1.StagedPart
+	(*TableParts)(nil),               // 13: txcoord.v1.TableParts
+	(*ReadParticipant)(nil),          // 14: txcoord.v1.ReadParticipant
+	(*CommitRequest)(nil),            // 15: txcoord.v1.CommitRequest
+	(*CommitResponse)(nil),           // 16: txcoord.v1.CommitResponse
+	(*AbortRequest)(nil),             // 17: txcoord.v1.AbortRequest
+	(*AbortResponse)(nil),            // 18: txcoord.v1.AbortResponse
+	(*GetOutcomeRequest)(nil),        // 19: txcoord.v1.GetOutcomeRequest
+	(*GetOutcomeResponse)(nil),       // 20: txcoord.v1.GetOutcomeResponse
+	(*Outcome)(nil),                  // 21: txcoord.v1.Outcome
+	(*OpenOutcome)(nil),              // 22: txcoord.v1.OpenOutcome
+	(*AbortedOutcome)(nil),           // 23: txcoord.v1.AbortedOutcome
+	(*CommittedOutcome)(nil),         // 24: txcoord.v1.CommittedOutcome
+	(*TableDelivery)(nil),            // 25: txcoord.v1.TableDelivery
+	(*ListTransactionsRequest)(nil),  // 26: txcoord.v1.ListTransactionsRequest
+	(*ListTransactionsResponse)(nil), // 27: txcoord.v1.ListTransactionsResponse
+	(*OpenTransaction)(nil),          // 28: txcoord.v1.OpenTransaction
+	(*StagedTable)(nil),              // 29: txcoord.v1.StagedTable
+	(*OnceTable)(nil),                // 30: txcoord.v1.OnceTable
+	(*CommitOnceRequest)(nil),        // 31: txcoord.v1.CommitOnceRequest
+	(*CommitOnceResponse)(nil),       // 32: txcoord.v1.CommitOnceResponse
+	nil,                              // 33: txcoord.v1.NewTable.PropertiesEntry
+	nil,                              // 34: txcoord.v1.TableAlteration.SetPropertiesEntry
+	nil,                              // 35: txcoord.v1.TableAlteration.WidenColumnsEntry
+	nil,                              // 36: txcoord.v1.TableAlteration.ColumnCommentsEntry
+	(*durationpb.Duration)(nil),      // 37: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil),    // 38: google.protobuf.Timestamp
+	(*ReadDeclaration)(nil),          // 39: txcoord.v1.ReadDeclaration
+	(TableMode)(0),                   // 40: txcoord.v1.TableMode
+	(*ConflictDetail)(nil),           // 41: txcoord.v1.ConflictDetail
 }
 var file_txcoord_v1_transactions_proto_depIdxs = []int32{
-	30, // 0: txcoord.v1.BeginRequest.ttl:type_name -> google.protobuf.Duration
-	31, // 1: txcoord.v1.BeginResponse.deadline:type_name -> google.protobuf.Timestamp
-	31, // 2: txcoord.v1.BeginResponse.remembered_since:type_name -> google.protobuf.Timestamp
-	18, // 3: txcoord.v1.BeginResponse.known:type_name -> txcoord.v1.Outcome
-	32, // 4: txcoord.v1.StageRequest.read:type_name -> txcoord.v1.ReadDeclaration
-	9,  // 5: txcoord.v1.StageResponse.part:type_name -> txcoord.v1.StagedPart
-	7,  // 6: txcoord.v1.StageStreamRequest.header:type_name -> txcoord.v1.StageHeader
-	32, // 7: txcoord.v1.StageHeader.read:type_name -> txcoord.v1.ReadDeclaration
-	9,  // 8: txcoord.v1.StageStreamResponse.part:type_name -> txcoord.v1.StagedPart
-	33, // 9: txcoord.v1.StagedPart.hint:type_name -> txcoord.v1.ConflictDetail
-	32, // 10: txcoord.v1.ReadParticipant.read:type_name -> txcoord.v1.ReadDeclaration
-	10, // 11: txcoord.v1.CommitRequest.tables:type_name -> txcoord.v1.TableParts
-	11, // 12: txcoord.v1.CommitRequest.reads:type_name -> txcoord.v1.ReadParticipant
-	0,  // 13: txcoord.v1.CommitRequest.wait:type_name -> txcoord.v1.Wait
-	30, // 14: txcoord.v1.CommitRequest.wait_limit:type_name -> google.protobuf.Duration
-	18, // 15: txcoord.v1.CommitResponse.outcome:type_name -> txcoord.v1.Outcome
-	18, // 16: txcoord.v1.AbortResponse.outcome:type_name -> txcoord.v1.Outcome
-	31, // 17: txcoord.v1.GetOutcomeRequest.begun_after:type_name -> google.protobuf.Timestamp
-	18, // 18: txcoord.v1.GetOutcomeResponse.outcome:type_name -> txcoord.v1.Outcome
-	31, // 19: txcoord.v1.GetOutcomeResponse.remembered_since:type_name -> google.protobuf.Timestamp
-	19, // 20: txcoord.v1.Outcome.open:type_name -> txcoord.v1.OpenOutcome
-	20, // 21: txcoord.v1.Outcome.aborted:type_name -> txcoord.v1.AbortedOutcome
-	21, // 22: txcoord.v1.Outcome.committed:type_name -> txcoord.v1.CommittedOutcome
-	31, // 23: txcoord.v1.OpenOutcome.deadline:type_name -> google.protobuf.Timestamp
-	33, // 24: txcoord.v1.AbortedOutcome.conflict:type_name -> txcoord.v1.ConflictDetail
-	31, // 25: txcoord.v1.AbortedOutcome.decided_at:type_name -> google.protobuf.Timestamp
-	22, // 26: txcoord.v1.CommittedOutcome.tables:type_name -> txcoord.v1.TableDelivery
-	31, // 27: txcoord.v1.CommittedOutcome.decided_at:type_name -> google.protobuf.Timestamp
-	1,  // 28: txcoord.v1.TableDelivery.state:type_name -> txcoord.v1.DeliveryState
-	33, // 29: txcoord.v1.TableDelivery.conflict:type_name -> txcoord.v1.ConflictDetail
-	25, // 30: txcoord.v1.ListTransactionsResponse.open:type_name -> txcoord.v1.OpenTransaction
-	18, // 31: txcoord.v1.ListTransactionsResponse.decided:type_name -> txcoord.v1.Outcome
-	31, // 32: txcoord.v1.OpenTransaction.begun_at:type_name -> google.protobuf.Timestamp
-	31, // 33: txcoord.v1.OpenTransaction.deadline:type_name -> google.protobuf.Timestamp
-	26, // 34: txcoord.v1.OpenTransaction.tables:type_name -> txcoord.v1.StagedTable
-	32, // 35: txcoord.v1.OnceTable.read:type_name -> txcoord.v1.ReadDeclaration
-	27, // 36: txcoord.v1.CommitOnceRequest.tables:type_name -> txcoord.v1.OnceTable
-	11, // 37: txcoord.v1.CommitOnceRequest.reads:type_name -> txcoord.v1.ReadParticipant
-	0,  // 38: txcoord.v1.CommitOnceRequest.wait:type_name -> txcoord.v1.Wait
-	30, // 39: txcoord.v1.CommitOnceRequest.wait_limit:type_name -> google.protobuf.Duration
-	18, // 40: txcoord.v1.CommitOnceResponse.outcome:type_name -> txcoord.v1.Outcome
-	2,  // 41: txcoord.v1.TransactionService.Begin:input_type -> txcoord.v1.BeginRequest
-	4,  // 42: txcoord.v1.TransactionService.Stage:input_type -> txcoord.v1.StageRequest
-	6,  // 43: txcoord.v1.TransactionService.StageStream:input_type -> txcoord.v1.StageStreamRequest
-	12, // 44: txcoord.v1.TransactionService.Commit:input_type -> txcoord.v1.CommitRequest
-	14, // 45: txcoord.v1.TransactionService.Abort:input_type -> txcoord.v1.AbortRequest
-	16, // 46: txcoord.v1.TransactionService.GetOutcome:input_type -> txcoord.v1.GetOutcomeRequest
-	23, // 47: txcoord.v1.TransactionService.ListTransactions:input_type -> txcoord.v1.ListTransactionsRequest
-	28, // 48: txcoord.v1.TransactionService.CommitOnce:input_type -> txcoord.v1.CommitOnceRequest
-	3,  // 49: txcoord.v1.TransactionService.Begin:output_type -> txcoord.v1.BeginResponse
-	5,  // 50: txcoord.v1.TransactionService.Stage:output_type -> txcoord.v1.StageResponse
-	8,  // 51: txcoord.v1.TransactionService.StageStream:output_type -> txcoord.v1.StageStreamResponse
-	13, // 52: txcoord.v1.TransactionService.Commit:output_type -> txcoord.v1.CommitResponse
-	15, // 53: txcoord.v1.TransactionService.Abort:output_type -> txcoord.v1.AbortResponse
-	17, // 54: txcoord.v1.TransactionService.GetOutcome:output_type -> txcoord.v1.GetOutcomeResponse
-	24, // 55: txcoord.v1.TransactionService.ListTransactions:output_type -> txcoord.v1.ListTransactionsResponse
-	29, // 56: txcoord.v1.TransactionService.CommitOnce:output_type -> txcoord.v1.CommitOnceResponse
-	49, // [49:57] is the sub-list for method output_type
-	41, // [41:49] is the sub-list for method input_type
-	41, // [41:41] is the sub-list for extension type_name
-	41, // [41:41] is the sub-list for extension extendee
-	0,  // [0:41] is the sub-list for field type_name
+	37, // 0: txcoord.v1.BeginRequest.ttl:type_name -> google.protobuf.Duration
+	38, // 1: txcoord.v1.BeginResponse.deadline:type_name -> google.protobuf.Timestamp
+	38, // 2: txcoord.v1.BeginResponse.remembered_since:type_name -> google.protobuf.Timestamp
+	21, // 3: txcoord.v1.BeginResponse.known:type_name -> txcoord.v1.Outcome
+	39, // 4: txcoord.v1.StageRequest.read:type_name -> txcoord.v1.ReadDeclaration
+	5,  // 5: txcoord.v1.StageRequest.create:type_name -> txcoord.v1.NewTable
+	6,  // 6: txcoord.v1.StageRequest.alter:type_name -> txcoord.v1.TableAlteration
+	33, // 7: txcoord.v1.NewTable.properties:type_name -> txcoord.v1.NewTable.PropertiesEntry
+	40, // 8: txcoord.v1.NewTable.mode:type_name -> txcoord.v1.TableMode
+	7,  // 9: txcoord.v1.TableAlteration.add_columns:type_name -> txcoord.v1.NewColumn
+	34, // 10: txcoord.v1.TableAlteration.set_properties:type_name -> txcoord.v1.TableAlteration.SetPropertiesEntry
+	35, // 11: txcoord.v1.TableAlteration.widen_columns:type_name -> txcoord.v1.TableAlteration.WidenColumnsEntry
+	36, // 12: txcoord.v1.TableAlteration.column_comments:type_name -> txcoord.v1.TableAlteration.ColumnCommentsEntry
+	12, // 13: txcoord.v1.StageResponse.part:type_name -> txcoord.v1.StagedPart
+	10, // 14: txcoord.v1.StageStreamRequest.header:type_name -> txcoord.v1.StageHeader
+	39, // 15: txcoord.v1.StageHeader.read:type_name -> txcoord.v1.ReadDeclaration
+	5,  // 16: txcoord.v1.StageHeader.create:type_name -> txcoord.v1.NewTable
+	6,  // 17: txcoord.v1.StageHeader.alter:type_name -> txcoord.v1.TableAlteration
+	12, // 18: txcoord.v1.StageStreamResponse.part:type_name -> txcoord.v1.StagedPart
+	41, // 19: txcoord.v1.StagedPart.hint:type_name -> txcoord.v1.ConflictDetail
+	39, // 20: txcoord.v1.ReadParticipant.read:type_name -> txcoord.v1.ReadDeclaration
+	13, // 21: txcoord.v1.CommitRequest.tables:type_name -> txcoord.v1.TableParts
+	14, // 22: txcoord.v1.CommitRequest.reads:type_name -> txcoord.v1.ReadParticipant
+	0,  // 23: txcoord.v1.CommitRequest.wait:type_name -> txcoord.v1.Wait
+	37, // 24: txcoord.v1.CommitRequest.wait_limit:type_name -> google.protobuf.Duration
+	21, // 25: txcoord.v1.CommitResponse.outcome:type_name -> txcoord.v1.Outcome
+	21, // 26: txcoord.v1.AbortResponse.outcome:type_name -> txcoord.v1.Outcome
+	38, // 27: txcoord.v1.GetOutcomeRequest.begun_after:type_name -> google.protobuf.Timestamp
+	21, // 28: txcoord.v1.GetOutcomeResponse.outcome:type_name -> txcoord.v1.Outcome
+	38, // 29: txcoord.v1.GetOutcomeResponse.remembered_since:type_name -> google.protobuf.Timestamp
+	22, // 30: txcoord.v1.Outcome.open:type_name -> txcoord.v1.OpenOutcome
+	23, // 31: txcoord.v1.Outcome.aborted:type_name -> txcoord.v1.AbortedOutcome
+	24, // 32: txcoord.v1.Outcome.committed:type_name -> txcoord.v1.CommittedOutcome
+	38, // 33: txcoord.v1.OpenOutcome.deadline:type_name -> google.protobuf.Timestamp
+	41, // 34: txcoord.v1.AbortedOutcome.conflict:type_name -> txcoord.v1.ConflictDetail
+	38, // 35: txcoord.v1.AbortedOutcome.decided_at:type_name -> google.protobuf.Timestamp
+	25, // 36: txcoord.v1.CommittedOutcome.tables:type_name -> txcoord.v1.TableDelivery
+	38, // 37: txcoord.v1.CommittedOutcome.decided_at:type_name -> google.protobuf.Timestamp
+	1,  // 38: txcoord.v1.TableDelivery.state:type_name -> txcoord.v1.DeliveryState
+	41, // 39: txcoord.v1.TableDelivery.conflict:type_name -> txcoord.v1.ConflictDetail
+	28, // 40: txcoord.v1.ListTransactionsResponse.open:type_name -> txcoord.v1.OpenTransaction
+	21, // 41: txcoord.v1.ListTransactionsResponse.decided:type_name -> txcoord.v1.Outcome
+	38, // 42: txcoord.v1.OpenTransaction.begun_at:type_name -> google.protobuf.Timestamp
+	38, // 43: txcoord.v1.OpenTransaction.deadline:type_name -> google.protobuf.Timestamp
+	29, // 44: txcoord.v1.OpenTransaction.tables:type_name -> txcoord.v1.StagedTable
+	39, // 45: txcoord.v1.OnceTable.read:type_name -> txcoord.v1.ReadDeclaration
+	5,  // 46: txcoord.v1.OnceTable.create:type_name -> txcoord.v1.NewTable
+	6,  // 47: txcoord.v1.OnceTable.alter:type_name -> txcoord.v1.TableAlteration
+	30, // 48: txcoord.v1.CommitOnceRequest.tables:type_name -> txcoord.v1.OnceTable
+	14, // 49: txcoord.v1.CommitOnceRequest.reads:type_name -> txcoord.v1.ReadParticipant
+	0,  // 50: txcoord.v1.CommitOnceRequest.wait:type_name -> txcoord.v1.Wait
+	37, // 51: txcoord.v1.CommitOnceRequest.wait_limit:type_name -> google.protobuf.Duration
+	21, // 52: txcoord.v1.CommitOnceResponse.outcome:type_name -> txcoord.v1.Outcome
+	2,  // 53: txcoord.v1.TransactionService.Begin:input_type -> txcoord.v1.BeginRequest
+	4,  // 54: txcoord.v1.TransactionService.Stage:input_type -> txcoord.v1.StageRequest
+	9,  // 55: txcoord.v1.TransactionService.StageStream:input_type -> txcoord.v1.StageStreamRequest
+	15, // 56: txcoord.v1.TransactionService.Commit:input_type -> txcoord.v1.CommitRequest
+	17, // 57: txcoord.v1.TransactionService.Abort:input_type -> txcoord.v1.AbortRequest
+	19, // 58: txcoord.v1.TransactionService.GetOutcome:input_type -> txcoord.v1.GetOutcomeRequest
+	26, // 59: txcoord.v1.TransactionService.ListTransactions:input_type -> txcoord.v1.ListTransactionsRequest
+	31, // 60: txcoord.v1.TransactionService.CommitOnce:input_type -> txcoord.v1.CommitOnceRequest
+	3,  // 61: txcoord.v1.TransactionService.Begin:output_type -> txcoord.v1.BeginResponse
+	8,  // 62: txcoord.v1.TransactionService.Stage:output_type -> txcoord.v1.StageResponse
+	11, // 63: txcoord.v1.TransactionService.StageStream:output_type -> txcoord.v1.StageStreamResponse
+	16, // 64: txcoord.v1.TransactionService.Commit:output_type -> txcoord.v1.CommitResponse
+	18, // 65: txcoord.v1.TransactionService.Abort:output_type -> txcoord.v1.AbortResponse
+	20, // 66: txcoord.v1.TransactionService.GetOutcome:output_type -> txcoord.v1.GetOutcomeResponse
+	27, // 67: txcoord.v1.TransactionService.ListTransactions:output_type -> txcoord.v1.ListTransactionsResponse
+	32, // 68: txcoord.v1.TransactionService.CommitOnce:output_type -> txcoord.v1.CommitOnceResponse
+	61, // [61:69] is the sub-list for method output_type
+	53, // [53:61] is the sub-list for method input_type
+	53, // [53:53] is the sub-list for extension type_name
+	53, // [53:53] is the sub-list for extension extendee
+	0,  // [0:53] is the sub-list for field type_name
 }
 
 func init() { file_txcoord_v1_transactions_proto_init() }
@@ -2805,20 +3217,21 @@ func file_txcoord_v1_transactions_proto_init() {
 	}
 	file_txcoord_v1_common_proto_init()
 	file_txcoord_v1_errors_proto_init()
-	file_txcoord_v1_transactions_proto_msgTypes[4].OneofWrappers = []any{
+	file_txcoord_v1_transactions_proto_msgTypes[4].OneofWrappers = []any{}
+	file_txcoord_v1_transactions_proto_msgTypes[7].OneofWrappers = []any{
 		(*StageStreamRequest_Header)(nil),
 		(*StageStreamRequest_Chunk)(nil),
 	}
-	file_txcoord_v1_transactions_proto_msgTypes[12].OneofWrappers = []any{
+	file_txcoord_v1_transactions_proto_msgTypes[15].OneofWrappers = []any{
 		(*AbortRequest_Token)(nil),
 		(*AbortRequest_TransactionId)(nil),
 	}
-	file_txcoord_v1_transactions_proto_msgTypes[14].OneofWrappers = []any{
+	file_txcoord_v1_transactions_proto_msgTypes[17].OneofWrappers = []any{
 		(*GetOutcomeRequest_Token)(nil),
 		(*GetOutcomeRequest_Key)(nil),
 		(*GetOutcomeRequest_TransactionId)(nil),
 	}
-	file_txcoord_v1_transactions_proto_msgTypes[16].OneofWrappers = []any{
+	file_txcoord_v1_transactions_proto_msgTypes[19].OneofWrappers = []any{
 		(*Outcome_Open)(nil),
 		(*Outcome_Aborted)(nil),
 		(*Outcome_Committed)(nil),
@@ -2829,7 +3242,7 @@ func file_txcoord_v1_transactions_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_txcoord_v1_transactions_proto_rawDesc), len(file_txcoord_v1_transactions_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   28,
+			NumMessages:   35,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
