@@ -295,6 +295,7 @@ func TestNumbersOfTheListsAgree(t *testing.T) {
 		twophase.RuleTableReplaced: pb.Rule_RULE_TABLE_REPLACED, twophase.RuleExpired: pb.Rule_RULE_EXPIRED,
 		twophase.RuleClient: pb.Rule_RULE_CLIENT, twophase.RuleOperator: pb.Rule_RULE_OPERATOR,
 		twophase.RuleResolved: pb.Rule_RULE_RESOLVED, twophase.RuleTableReleased: pb.Rule_RULE_TABLE_RELEASED,
+		twophase.RuleTableExists: pb.Rule_RULE_TABLE_EXISTS,
 	} {
 		if pb.Rule(r) != name {
 			t.Errorf("rule %s is %d, on the wire %s", r, r, name)
@@ -313,7 +314,7 @@ func TestNumbersOfTheListsAgree(t *testing.T) {
 		pb.TableMode(twophase.ModeFenced) != pb.TableMode_TABLE_MODE_FENCED || pb.TableMode(twophase.ModeDeltaStorage) != pb.TableMode_TABLE_MODE_DELTA_STORAGE {
 		t.Error("modes differ")
 	}
-	if len(pb.Rule_name) != 18 || len(pb.FreezeCause_name) != 6 || len(pb.TableMode_name) != 5 {
+	if len(pb.Rule_name) != 19 || len(pb.FreezeCause_name) != 6 || len(pb.TableMode_name) != 5 {
 		t.Error("a list on the wire has grown; this test has to know")
 	}
 }
