@@ -250,7 +250,7 @@ func sparkReadsOurCheckpoints(t *testing.T, spark *engines.SparkSession, k *kept
 }
 
 // newestCheckpoint is the version of a table's newest checkpoint file; -1 if there is none.
-func newestCheckpoint(t *testing.T, folder string) int64 {
+func newestCheckpoint(t testing.TB, folder string) int64 {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(folder, "_delta_log", "*.checkpoint*"))
 	if err != nil {

@@ -24,6 +24,24 @@ func TestGoodWorlds(t *testing.T) {
 	}
 }
 
+// takenOver is a transaction whose version 5 was cleaned behind a checkpoint, and of
+// which the server tells version 6.
+func takenOver(checkpoint int) func(*world) {
+	return func(w *world) {
+		w.files[logFile("orders", 5)] = own(5, []string{"H"}, add("h.parquet"))
+		w.files[logFile("orders", 6)] = foreign("later.parquet")
+		w.files[manifestFile(7)] = manifestText(w, 7, "range", []string{"H"}, false, tableVersion{"orders", 6})
+		place := 1
+		w.run.Committed = append(w.run.Committed, checker.Transaction{ID: id("H"), Snapshot: 7, Parts: []checker.Part{
+			{Table: "orders", Adds: []string{"h.parquet"}, Version: 6, Place: &place},
+		}})
+		w.during = func() {
+			w.write(checkpointFile("orders", checkpoint), "")
+			w.remove(logFile("orders", 5))
+		}
+	}
+}
+
 // goodChanges are worlds that look odd and are right.
 var goodChanges = map[string]func(*world){
 	"as it is": func(*world) {},
@@ -40,6 +58,7 @@ var goodChanges = map[string]func(*world){
 			delete(w.files, logFile("orders", v))
 		}
 	},
+	"cleaned before the server recorded it: it tells the end of the range": takenOver(6),
 	"history sampled twice": func(w *world) {
 		w.during = func() { w.t.Log(w.run.History.Sample()) }
 	},

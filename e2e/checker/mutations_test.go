@@ -139,6 +139,7 @@ var transactionMutations = []mutation{
 		w.files[logFile("items", 4)] = own(4, []string{"C"}, add("g.parquet"))
 	}},
 	{"other version", checker.TransactionMisplaced, func(w *world) { w.run.Committed[1].Parts[0].Version = 1 }},
+	{"a version above what was cleaned", checker.TransactionMisplaced, takenOver(5)},
 	{"other place", checker.TransactionMisplaced, func(w *world) { w.run.Committed[2].Parts[0].Place = new(int) }},
 	{"other digest", checker.TransactionMisplaced, func(w *world) { w.run.Committed[1].Parts[0].Digests[0] = digest("X") }},
 	{"given up and delivered", checker.TransactionGivenUp, func(w *world) { w.files[logFile("orders", 4)] = barrier(3, "C") }},
