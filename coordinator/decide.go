@@ -89,6 +89,7 @@ const decideTries = 100
 // decideLoop looks at open tables, asks for the record, and mends what the answer
 // says is missing, until the transaction is decided or refused.
 func (c *Catalog) decideLoop(ctx context.Context, d *candidate) error {
+	d.forward = forwardOf(ctx)
 	if err := c.upTo(ctx, d.ref.begun); err != nil {
 		return err
 	}

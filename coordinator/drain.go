@@ -11,15 +11,15 @@ import (
 const drainLook = 5 * time.Millisecond
 
 // Drain waits until what is decided is published and every snapshot has its
-// manifest, or until ctx ends. A server that stops in order drains after its last
+// manifest, or until ctx ends; of the work of several replicas, until its own is done. A server that stops in order drains after its last
 // call, so that readers of the objects alone see all that was answered; nothing is
 // lost without it. Rounds that an operator has to look at are left alone.
 func (c *Catalog) Drain(ctx context.Context) error {
 	for {
-		if err := c.ledger.wait(ctx, quiet); err != nil {
+		if err := c.ledger.wait(ctx, c.quiet); err != nil {
 			return c.ledgerError(err)
 		}
-		if c.manifests.written() >= c.Shown() {
+		if _, _, ours := c.manifests.pending(); !ours {
 			return nil
 		}
 		pause(ctx, drainLook)
@@ -29,10 +29,11 @@ func (c *Catalog) Drain(ctx context.Context) error {
 	}
 }
 
-// quiet: no transaction waits for a publication that can go on by itself.
-func quiet(s *twophase.State) bool {
+// quiet: no transaction waits for a publication that is this replica's business and
+// can go on by itself.
+func (c *Catalog) quiet(s *twophase.State) bool {
 	for _, r := range s.Rounds() {
-		if !s.Held(r) {
+		if !s.Held(r) && c.wrote.has(r.ID.Opened) {
 			return false
 		}
 	}

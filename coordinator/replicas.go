@@ -51,6 +51,9 @@ type replicaRecord struct {
 
 const replicaPrefix = "replica/"
 
+// unreachable begins the mark of a writer that has no address.
+const unreachable = "#"
+
 // A replica is taken for alive for three heartbeats; its key is removed by the others
 // when it has not changed for an hour.
 const (
@@ -68,7 +71,7 @@ func (r *replicas) writer() string {
 	if r.c.cfg.Address != "" {
 		return r.c.cfg.Address
 	}
-	return "#" + r.id
+	return unreachable + r.id
 }
 
 // run announces this replica and looks at the others until ctx ends; then it takes

@@ -21,6 +21,9 @@ type sequencer struct {
 	mu    sync.Mutex
 	queue []*submission
 	ready chan struct{} // holds one token while the queue may have something
+
+	losses   twophase.Losses
+	forwards chan struct{} // holds a token per call that was sent on (R15)
 }
 
 // submission is a request on its way into the journal.
@@ -31,13 +34,15 @@ type submission struct {
 	writes []lock.Write
 	// facts are those in objects that a decision on the request asked for before.
 	facts map[twophase.Hash]twophase.Facts
+	// forward sends the call to another replica; nil if it may not be, or was.
+	forward Forward
 	// answer gets one value: nil when the request's entry is folded, else why there
 	// is no record about it.
 	answer chan error
 }
 
 func newSequencer(c *Catalog) *sequencer {
-	return &sequencer{c: c, ready: make(chan struct{}, 1)}
+	return &sequencer{c: c, ready: make(chan struct{}, 1), forwards: make(chan struct{}, forwards)}
 }
 
 // submit asks for a record and waits for the entry that holds it, or that decided
@@ -153,10 +158,13 @@ func (s *sequencer) group(ctx context.Context, group []*submission) ([]*submissi
 		s.answerAll(recorded, nil) // decided before: the fold has the answer
 		return again, nil
 	}
-	won, err := s.append(ctx, entry, writes)
+	won, filled, err := s.append(ctx, entry, writes)
 	switch {
 	case err != nil:
 		return append(recorded, again...), err
+	case s.losses.Ended(won):
+		s.handOver(recorded, filled)
+		return append(recorded, again...), nil
 	case !won:
 		return append(recorded, again...), nil
 	}
@@ -218,22 +226,22 @@ func (s *sequencer) decide(group []*submission) (twophase.Decision, *twophase.En
 
 // append puts the entry and folds what stands at its position. An error means that
 // the outcome is unknown: whoever waits repeats the same call (R5).
-func (s *sequencer) append(ctx context.Context, e *twophase.Entry, writes []lock.Write) (won bool, err error) {
+func (s *sequencer) append(ctx context.Context, e *twophase.Entry, writes []lock.Write) (won bool, filled []byte, err error) {
 	s.c.checkpoints.pace(ctx)
 	raw, at := e.Encode(), s.c.cfg.Boot()
-	filled, err := s.c.journal.Append(ctx, e.Position, raw, writes...)
+	filled, err = s.c.journal.Append(ctx, e.Position, raw, writes...)
 	if err != nil {
 		if errors.Is(err, lock.ErrBehind) || errors.Is(err, lock.ErrShort) {
 			err = s.c.lapped(err)
 		}
-		return false, err
+		return false, nil, err
 	}
 	if won = bytes.Equal(filled, raw); won {
 		s.c.atHead(at)
 	}
 	if err := s.c.ledger.fold(filled); err != nil {
 		s.c.log.Error("the journal cannot be folded; the catalog takes no writes", "position", e.Position, "error", err)
-		return false, err
+		return false, nil, err
 	}
-	return won, nil
+	return won, filled, nil
 }

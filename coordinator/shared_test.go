@@ -297,3 +297,40 @@ func TestStormOfReplicas(t *testing.T) {
 	}
 	one.check(run)
 }
+
+// TestQueueGoesToTheWinner: R15. Another replica is always first. After two lost
+// positions the call is sent on to it, once, and kept.
+func TestQueueGoesToTheWinner(t *testing.T) {
+	t.Parallel()
+	winner := sharedWorld("winner:1", time.Hour).open(t)
+	winner.create("t", twophase.ModeExclusive)
+	lost := 0
+	loser := winner.replica(t, func(r *world) {
+		r.cfg.Address = "loser:1"
+		r.wrapStore = func(s lock.Store) lock.Store {
+			return hookedStore{s, func(key string) {
+				if strings.HasPrefix(key, "ring/") && lost < 4 {
+					lost++
+					winner.commit(fmt.Sprint("first ", lost), blind("t", fmt.Sprint("first", lost)))
+				}
+			}}
+		}
+	})
+	var mu sync.Mutex
+	var sent []string
+	ctx := coordinator.WithForward(loser.ctx(), func(_ context.Context, address string) error {
+		mu.Lock()
+		defer mu.Unlock()
+		sent = append(sent, address)
+		return errAway
+	})
+	o, _, err := loser.catalog.CommitOnce(ctx, once("k", blind("t", "k")))
+	if err != nil || o.Committed == nil {
+		t.Fatalf("%+v, %v", o, err)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if len(sent) != 1 || sent[0] != "winner:1" {
+		t.Errorf("sent on to %v", sent)
+	}
+}

@@ -22,6 +22,10 @@ type Options struct {
 	// the server cannot be reached; 0 is two minutes, negative means no repeating.
 	// The context's deadline bounds it too.
 	RetryFor time.Duration
+	// TryFor bounds one try of a call, after which it is repeated, with twice the time:
+	// a replica that is paused neither answers nor goes away. 0 is 5 s where Dial is
+	// given several addresses, and no bound elsewhere.
+	TryFor time.Duration
 	// Credentials secure the connection that Dial makes. nil: plain text, for
 	// loopback and for networks that are secured otherwise.
 	Credentials credentials.TransportCredentials
@@ -50,8 +54,10 @@ type Client struct {
 const maxAnswer = 64 << 20
 
 // Dial makes a client for a target in gRPC's syntax ("host:port",
-// "dns:///txcoord:7070" for several replicas, "unix:path"). It does not connect:
-// the first call does. Close it.
+// "dns:///txcoord:7070", "unix:path"), or for several replicas as a list of addresses
+// ("a:7401,b:7401"). Calls go to the replicas in turn; one whose answer is lost, or
+// does not come, is repeated at the next. Dial does not connect: the first call does.
+// Close it.
 func Dial(target string, o Options) (*Client, error) {
 	creds := o.Credentials
 	if creds == nil {
@@ -75,6 +81,13 @@ func Dial(target string, o Options) (*Client, error) {
 		}
 		opts = append(opts, grpc.WithPerRPCCredentials(bearer{o.Token}))
 	}
+	if several := replicas(target); several != nil {
+		target = several.Scheme() + ":///"
+		opts = append(opts, grpc.WithResolvers(several))
+		if o.TryFor == 0 {
+			o.TryFor = tryFor
+		}
+	}
 	cc, err := grpc.NewClient(target, append(opts, o.DialOptions...)...)
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", target, err)
@@ -90,7 +103,7 @@ func New(cc grpc.ClientConnInterface, o Options) *Client {
 	if o.RetryFor == 0 {
 		o.RetryFor = 2 * time.Minute
 	}
-	c := &conn{under: cc, catalog: o.Catalog, retryFor: o.RetryFor, seen: new(atomic.Uint64)}
+	c := &conn{under: cc, catalog: o.Catalog, retryFor: o.RetryFor, tryFor: o.TryFor, seen: new(atomic.Uint64)}
 	return &Client{
 		Transactions: txcoordv1.NewTransactionServiceClient(c),
 		Tables:       txcoordv1.NewTableServiceClient(c),

@@ -18,6 +18,7 @@ type conn struct {
 	under    grpc.ClientConnInterface
 	catalog  string
 	retryFor time.Duration
+	tryFor   time.Duration
 	seen     *atomic.Uint64
 }
 
@@ -25,7 +26,11 @@ type conn struct {
 // may be repeated with the same arguments. For ReleaseTable, ResolveTable and DeleteLease a
 // repeated call whose first answer was lost finds nothing left to do, and says so.
 func (c *conn) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) error {
+	limit := c.tryFor
 	return c.retry(ctx, func() error {
+		ctx, cancel := try(ctx, limit)
+		defer cancel()
+		limit *= 2
 		err := c.under.Invoke(ctx, method, c.fill(args), reply, opts...)
 		if err != nil {
 			return fromRPC(err)

@@ -15,8 +15,11 @@ import (
 type Config struct {
 	// Listen is where gRPC is served. An address that other machines reach wants TLS and
 	// an access file.
-	Listen   string `help:"Address to serve on; port 0 takes a free one ($$TXCOORD_LISTEN, else ${server})." default:"${server}" environ:"TXCOORD_LISTEN" placeholder:"HOST:PORT"`
-	Security `embed:""`
+	Listen string `help:"Address to serve on; port 0 takes a free one ($$TXCOORD_LISTEN, else ${server})." default:"${server}" environ:"TXCOORD_LISTEN" placeholder:"HOST:PORT"`
+	// Advertise is where other replicas reach this one: an optimisation, which does
+	// not have to work.
+	Advertise string `help:"Address at which other servers of the catalog reach this one, if it is not the one of --listen ($$TXCOORD_ADVERTISE)." environ:"TXCOORD_ADVERTISE" placeholder:"HOST:PORT"`
+	Security  `embed:""`
 	// Warehouse is the folder of the catalog's own objects: manifests, checkpoints,
 	// large payloads. Tables may lie there, too.
 	Warehouse  string `required:"" help:"Folder, as path or URI, under which _txcoord/<catalog>/ keeps manifests and large payloads ($$TXCOORD_WAREHOUSE)." environ:"TXCOORD_WAREHOUSE" placeholder:"PATH"`
@@ -46,6 +49,8 @@ type Config struct {
 	maintain    coordinator.MaintainConfig
 	rpc         rpc.Limits
 	env         lookup // for secrets; nil has none
+	// drainFor is how long to go on publishing at the end; nil means StopTimeout.
+	drainFor *time.Duration
 }
 
 // Validate refuses what cannot work, before anything is opened. It fills in what
@@ -74,8 +79,11 @@ func (c *Config) Validate() error {
 }
 
 func (c *Config) validateListen() error {
-	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
-		return usage("--listen", c.Listen, "write it as host:port")
+	if _, _, err := net.SplitHostPort(c.Listen); err != nil && !isSocket(c.Listen) {
+		return usage("--listen", c.Listen, "write it as host:port, or unix:PATH")
+	}
+	if _, _, err := net.SplitHostPort(c.Advertise); err != nil && c.Advertise != "" {
+		return usage("--advertise", c.Advertise, "write it as host:port")
 	}
 	if err := c.Security.validate(); err != nil {
 		return err

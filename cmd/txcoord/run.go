@@ -18,6 +18,7 @@ type commands struct {
 	Globals
 
 	Serve    serveCommand     `cmd:"" help:"Serve a catalog over gRPC."`
+	Sidecar  sidecarCommand   `cmd:"" help:"Serve a catalog to one machine or pod, on a Unix socket or a loopback address."`
 	Demo     demoCommand      `cmd:"" help:"Show in a fresh folder what txcoord does, in some seconds."`
 	Tables   tablesCommands   `cmd:"" help:"Which tables belong to the catalog."`
 	Tx       txCommands       `cmd:"" help:"Transactions, step by step."`
@@ -87,6 +88,7 @@ var notOf = map[string][]string{
 	"serve":   {"server", "output", "at-least", "timeout"},
 	"init":    {"server", "at-least"},
 	"check":   {"server", "at-least"},
+	"sidecar": {"server", "output", "at-least", "timeout"},
 	"demo":    {"server", "catalog", "output", "at-least", "timeout"},
 	"version": {"server", "catalog", "output", "at-least", "timeout"},
 }

@@ -12,6 +12,10 @@ import (
 	"strings"
 	"time"
 
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+
 	"github.com/txcoord/txcoord/coordinator/access"
 )
 
@@ -40,7 +44,7 @@ func (s *Security) validate() error {
 // reachable says what an address that other machines reach lacks; nil if nothing.
 func (s *Security) reachable(listen string) error {
 	switch {
-	case s.Insecure || loopback(listen):
+	case s.Insecure || isSocket(listen) || loopback(listen):
 		return nil
 	case s.TLSCert == "":
 		return usage("--listen", listen, "other machines reach this address, and nothing would be encrypted; give --tls-cert and --tls-key, "+
@@ -89,6 +93,21 @@ func (s *Security) open(log *slog.Logger) (g guards, err error) {
 		g.audit, g.file = slog.New(slog.NewJSONHandler(f, nil)), f
 	}
 	return g, nil
+}
+
+// peer connects to other replicas as this one lets others connect to itself; nil where
+// there are none.
+func (g guards) peer(shared bool) func(address string) (*grpc.ClientConn, error) {
+	if !shared {
+		return nil
+	}
+	creds := insecure.NewCredentials()
+	if g.tls != nil {
+		creds = credentials.NewTLS(&tls.Config{MinVersion: tls.VersionTLS12})
+	}
+	return func(address string) (*grpc.ClientConn, error) {
+		return grpc.NewClient(address, grpc.WithTransportCredentials(creds), grpc.WithDisableRetry())
+	}
 }
 
 func (g guards) close() error {

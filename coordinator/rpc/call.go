@@ -24,8 +24,9 @@ type request interface {
 
 // service is what the services share.
 type service struct {
-	catalogs map[string]Catalog
-	access   *access.Access
+	find   func(name string) (Catalog, error)
+	peers  *peers // nil: calls are not sent on
+	access *access.Access
 	// guarded: rights are asked for, or what is asked for is noted.
 	guarded bool
 	faults  faults
@@ -53,12 +54,9 @@ func (s *service) enter(ctx context.Context, q request) (Catalog, error) {
 			Message: fmt.Sprintf("%s may do nothing in catalog %q; a role has to be bound to it", text(caller.who.Name(), maxValue), text(name, maxValue)),
 		}
 	}
-	c, ok := s.catalogs[name]
-	if !ok {
-		return nil, &coordinator.Error{
-			Reason:  coordinator.CatalogNotFound,
-			Message: fmt.Sprintf("no catalog %q here", text(name, maxValue)),
-		}
+	c, err := s.find(name)
+	if err != nil {
+		return nil, err
 	}
 	if s.guarded {
 		c = guard{in: c, rights: rights, who: caller.who, name: name, note: caller.note}
@@ -67,6 +65,14 @@ func (s *service) enter(ctx context.Context, q request) (Catalog, error) {
 		return c, nil
 	}
 	return c, c.AtLeast(ctx, twophase.SnapshotVersion(q.GetAtLeastSnapshot()))
+}
+
+// NoCatalog is the error of a catalog that is not served.
+func NoCatalog(name string) error {
+	return &coordinator.Error{
+		Reason:  coordinator.CatalogNotFound,
+		Message: fmt.Sprintf("no catalog %q here", text(name, maxValue)),
+	}
 }
 
 // unary is the frame of every call with one answer: enter, do, latest_snapshot,

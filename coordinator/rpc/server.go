@@ -23,8 +23,14 @@ import (
 
 // Config is what a server is made of.
 type Config struct {
-	// Catalogs by name; at least one.
+	// Catalogs by name; at least one, unless there is Find.
 	Catalogs map[string]Catalog
+	// Find finds a catalog in place of Catalogs, call by call: one that fell behind is
+	// opened anew while the server runs. NoCatalog, or why it does not answer now.
+	Find func(name string) (Catalog, error)
+	// Dial connects to another replica, so that commits can be sent on to it (R15).
+	// Nil: they are not.
+	Dial func(address string) (*grpc.ClientConn, error)
 	// Version is what GetStatus answers.
 	Version string
 	Limits  Limits
@@ -45,6 +51,7 @@ type Server struct {
 	grpc   *grpc.Server
 	health *health.Server
 
+	peers    *peers
 	stop     sync.Once
 	stopping chan struct{}
 }
@@ -54,8 +61,11 @@ const pingTimeout = 10 * time.Second
 
 // NewServer builds a server with health and reflection.
 func NewServer(c Config) (*Server, error) {
-	if len(c.Catalogs) == 0 {
+	if len(c.Catalogs) == 0 && c.Find == nil {
 		return nil, errors.New("no catalog to serve")
+	}
+	if c.Find == nil {
+		c.Find = inMap(c.Catalogs)
 	}
 	if err := c.Limits.Validate(); err != nil {
 		return nil, err
@@ -65,9 +75,12 @@ func NewServer(c Config) (*Server, error) {
 	}
 	c.Limits = c.Limits.withDefaults()
 	s := &Server{health: health.NewServer(), stopping: make(chan struct{})}
+	if c.Dial != nil {
+		s.peers = &peers{dial: c.Dial, conns: map[string]*grpc.ClientConn{}}
+	}
 	s.grpc = grpc.NewServer(options(c, s.stopping)...)
 	register(s.grpc, &service{
-		catalogs: c.Catalogs, access: c.Access, guarded: c.Access != nil || c.Audit != nil, faults: faults{log: c.Log}, version: c.Version, limits: c.Limits,
+		find: c.Find, peers: s.peers, access: c.Access, guarded: c.Access != nil || c.Audit != nil, faults: faults{log: c.Log}, version: c.Version, limits: c.Limits,
 		memory: &budget{limit: c.Limits.StreamBytes}, stopping: s.stopping,
 	})
 	healthpb.RegisterHealthServer(s.grpc, s.health)
@@ -76,6 +89,15 @@ func NewServer(c Config) (*Server, error) {
 		s.health.SetServingStatus(name, healthpb.HealthCheckResponse_SERVING)
 	}
 	return s, nil
+}
+
+func inMap(catalogs map[string]Catalog) func(string) (Catalog, error) {
+	return func(name string) (Catalog, error) {
+		if c, ok := catalogs[name]; ok {
+			return c, nil
+		}
+		return nil, NoCatalog(name)
+	}
 }
 
 func register(g *grpc.Server, s *service) {
@@ -129,6 +151,7 @@ func (s *Server) Stop(ctx context.Context) {
 		s.grpc.Stop()
 		<-done
 	}
+	s.peers.close()
 }
 
 func (s *service) isStopping() bool { return closed(s.stopping) }

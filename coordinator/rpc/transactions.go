@@ -39,6 +39,7 @@ func (s transactions) Commit(ctx context.Context, q *pb.CommitRequest) (*pb.Comm
 		if err != nil {
 			return nil, err
 		}
+		ctx = s.forwarding(ctx, pb.TransactionService_Commit_FullMethodName, q, &pb.CommitResponse{})
 		o, err := c.Commit(ctx, in)
 		return &pb.CommitResponse{Outcome: outcomeToProto(o)}, err
 	})
@@ -49,6 +50,9 @@ func (s transactions) CommitOnce(ctx context.Context, q *pb.CommitOnceRequest) (
 		in, err := onceFromProto(q, client(ctx))
 		if err != nil {
 			return nil, err
+		}
+		if in.Key != "" { // without one it would be another transaction there
+			ctx = s.forwarding(ctx, pb.TransactionService_CommitOnce_FullMethodName, q, &pb.CommitOnceResponse{})
 		}
 		o, token, err := c.CommitOnce(ctx, in)
 		return &pb.CommitOnceResponse{Outcome: outcomeToProto(o), Token: token}, err

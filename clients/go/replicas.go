@@ -1,0 +1,49 @@
+package client
+
+import (
+	"context"
+	"net"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/resolver/manual"
+)
+
+// tryFor is Options.TryFor where there are several replicas.
+const tryFor = 5 * time.Second
+
+// replicas resolves a list of addresses; nil for any other target. Certificates are
+// held against the host of each.
+func replicas(target string) *manual.Resolver {
+	if !strings.Contains(target, ",") || strings.Contains(target, "://") || strings.HasPrefix(target, "ipv4:") || strings.HasPrefix(target, "ipv6:") {
+		return nil
+	}
+	var state resolver.State
+	for _, address := range strings.Split(target, ",") {
+		host, _, err := net.SplitHostPort(address)
+		if err != nil {
+			host = address
+		}
+		at := resolver.Address{Addr: address, ServerName: host}
+		state.Endpoints = append(state.Endpoints, resolver.Endpoint{Addresses: []resolver.Address{at}})
+	}
+	r := manual.NewBuilderWithScheme("txcoord")
+	r.InitialState(state)
+	return r
+}
+
+// try is the context of one try of a call. The server is not told of the limit: it
+// would take it for the time after which the caller wants to hear that publication is
+// still pending.
+func try(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
+	if limit <= 0 {
+		return ctx, func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	timer := time.AfterFunc(limit, cancel)
+	return ctx, func() {
+		timer.Stop()
+		cancel()
+	}
+}
