@@ -4,7 +4,6 @@ import (
 	"context"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -22,8 +21,7 @@ func TestDivergedTable(t *testing.T) {
 	}
 	w.commit("seed", change("t", blindRead, add("1"), add("2")), blind("beside", "1"))
 	gate.hold(commitKey("t", 2))
-	w.catalog.CommitOnce(shortly(t), once("k", change("t", readAt(1), remove("1"), add("3")), blind("beside", "2"))) //nolint:errcheck // its caller gives up
-	w.eventually("it is decided", func() bool { return w.info("t").Pending == 1 })
+	w.abandoned("t", once("k", change("t", readAt(1), remove("1"), add("3")), blind("beside", "2")))
 	w.foreign("t", 2, remove("1"), add("4"))
 	gate.release()
 
@@ -97,11 +95,19 @@ func TestDivergedTable(t *testing.T) {
 
 func second[A any](_ A, err error) error { return err }
 
-// shortly is the context of a caller who gives up soon.
-func shortly(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	t.Cleanup(cancel)
-	return ctx
+// abandoned has a transaction decided, the first on its table that is pending, whose
+// caller then gives up.
+func (w *world) abandoned(table string, r coordinator.OnceRequest) {
+	w.t.Helper()
+	ctx, cancel := context.WithCancel(w.ctx())
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		w.catalog.CommitOnce(ctx, r) //nolint:errcheck // its caller gives up
+	}()
+	w.eventually("it is decided", func() bool { return w.info(table).Pending == 1 })
+	cancel()
+	<-gone
 }
 
 // The log holds a version that claims to be ours and cannot be: stop, never guess (R3).

@@ -213,7 +213,7 @@ func TestDecidedIsCheckedAtTheAnswer(t *testing.T) {
 	w := &world{files: true}
 	w.wrapObjects = func(s objstore.Store) objstore.Store {
 		return objtest.Faulty{Store: g.over(s), Hook: func(_ context.Context, op objtest.Op) objtest.Fate {
-			if strings.Contains(op.Key, "/staged/") && op.Kind != objtest.Get {
+			if strings.Contains(op.Key, "/staged/") && (op.Kind == objtest.Put || op.Kind == objtest.PutIfAbsent) { // and not the sweeper
 				first.Do(func() { close(staging); <-staged })
 			}
 			return objtest.Done()

@@ -59,11 +59,10 @@ func TestForeignCommitsAreFoundByPolling(t *testing.T) {
 	defer cancel()
 	seen := make(chan coordinator.SnapshotChange, 10)
 	done := make(chan error, 1)
+	after := w.catalog.Shown()
 	go func() {
-		done <- w.catalog.Watch(ctx, nil, func(c coordinator.SnapshotChange) error { seen <- c; return nil })
+		done <- w.catalog.Watch(ctx, &after, func(c coordinator.SnapshotChange) error { seen <- c; return nil })
 	}()
-	w.eventually("the watch is on", func() bool { return w.status().Shown == 2 })
-	time.Sleep(20 * time.Millisecond)
 	w.foreign("exclusive", 1, add("x"))
 	w.foreign("t", 1, add("x"))
 	got := <-seen

@@ -70,7 +70,7 @@ func TestWhatWaitsIsOneEntry(t *testing.T) {
 	for i := range 50 {
 		rest = append(rest, w.background(fmt.Sprint(i), blind("t", fmt.Sprint(i))))
 	}
-	time.Sleep(50 * time.Millisecond)
+	w.eventually("the rest waits", func() bool { return w.catalog.Queued() == len(rest) })
 	close(release)
 	for _, done := range append(rest, first) {
 		if err := <-done; err != nil {
@@ -325,7 +325,7 @@ func TestExactCounts(t *testing.T) {
 			if c.group > 1 {
 				// The first is alone in its entry, and closes a round of its own.
 				w.eventually("one is on its way", func() bool { return len(hold) == 0 })
-				time.Sleep(50 * time.Millisecond)
+				w.eventually("the rest waits", func() bool { return w.catalog.Queued() == c.group-1 })
 				close(release)
 				rounds = 2
 			}

@@ -192,9 +192,9 @@ func (w *tended) checkpoints(table string) (out []int) {
 
 func (w *tended) eventually(ok func() bool, what string) {
 	w.t.Helper()
-	for end := time.Now().Add(20 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(patient); !ok(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
-			w.t.Fatalf("not so after 20 s: %s", what)
+			w.t.Fatalf("not so after %s: %s", patient, what)
 		}
 	}
 }

@@ -44,8 +44,7 @@ func TestReplacedTable(t *testing.T) {
 		w.commit("1", blind("t", "1"))
 		if c.pending {
 			gate.refuse()
-			w.catalog.CommitOnce(shortly(t), once("k", blind("t", "2"), blind("beside", "2"))) //nolint:errcheck // its caller gives up
-			w.eventually("it is decided", func() bool { return w.info("t").Pending == 1 })
+			w.abandoned("t", once("k", blind("t", "2"), blind("beside", "2")))
 		}
 		w.dropAndCreate("t")
 		w.foreign("t", 1, add("other"))
@@ -178,8 +177,7 @@ func TestCleanedLog(t *testing.T) {
 	}
 	// Three are written while nobody looks, and their logs cleaned.
 	gate.refuse()
-	w.catalog.CommitOnce(shortly(t), once("pending", change("busy", readAt(1), remove("2"), add("3")), change("lost", readAt(1), remove("2"), add("3")), blind("beside", "3"))) //nolint:errcheck // its caller gives up
-	w.eventually("it is decided", func() bool { return w.info("busy").Pending == 1 })
+	w.abandoned("busy", once("pending", change("busy", readAt(1), remove("2"), add("3")), change("lost", readAt(1), remove("2"), add("3")), blind("beside", "3")))
 	for _, name := range []string{"idle", "busy", "lost", "unmarked"} {
 		w.foreign(name, 2, remove("1"), add("4"))
 		w.foreign(name, 3, add("5"))

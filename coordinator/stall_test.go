@@ -49,7 +49,7 @@ func TestStalledObjectStore(t *testing.T) {
 				t.Errorf("transaction %d: %s", i, o.Committed.PendingReason)
 			}
 		case errors.Is(err, context.DeadlineExceeded), errors.Is(err, &coordinator.Error{Reason: coordinator.OutcomeUnknown}):
-			stopped = true // the ring is full
+			stopped = len(decided) >= 10 // the ring is full; before that, the machine is slow
 		default:
 			t.Fatalf("transaction %d: %+v, %v", i, o.Committed, err)
 		}
@@ -137,8 +137,7 @@ func TestMissingPayload(t *testing.T) {
 	w.commit("warm", blind("a", "warm"), blind("b", "warm"))
 	w.settle()
 	gate.refuse()
-	w.catalog.CommitOnce(shortly(t), once("k", blind("a", "1"), blind("b", "1"))) //nolint:errcheck // its caller gives up
-	w.eventually("it is decided", func() bool { return w.info("a").Pending == 1 })
+	w.abandoned("a", once("k", blind("a", "1"), blind("b", "1")))
 	taken := map[string]string{}
 	for key, content := range w.keys() {
 		if name, ok := strings.CutPrefix(key, "object: "); ok && strings.Contains(name, "/staged/") && strings.Contains(name, "/"+string(w.info("a").ID)+"/") {

@@ -159,7 +159,7 @@ func (w *world) restart() {
 }
 
 func (w *world) ctx() context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patient)
 	w.t.Cleanup(cancel)
 	return ctx
 }

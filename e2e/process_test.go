@@ -42,7 +42,7 @@ type run struct {
 }
 
 // startLimit is how long a server may take to listen, on a busy machine.
-const startLimit = 30 * time.Second
+const startLimit = 2 * time.Minute
 
 // start starts the process and returns when it listens, or false when it ended
 // before, as one does that is to be killed while it starts.

@@ -71,7 +71,7 @@ func (w *world) table(name string) string { return filepath.Join(w.warehouse(), 
 
 // ctx bounds a step of a test: what takes longer hangs.
 func (w *world) ctx() context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	w.t.Cleanup(cancel)
 	return ctx
 }

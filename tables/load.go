@@ -279,10 +279,13 @@ func (l *Log) readCheckpoint(ctx context.Context, r *replay, c ListedCheckpoint)
 	r.sidecars = nil
 	for _, path := range sidecars {
 		name, err := unescape(path[strings.LastIndexByte(path, '/')+1:])
+		key := l.prefix + sidecarFolder + name
+		if err == nil {
+			err = objstore.CheckKey(key)
+		}
 		if err != nil {
 			return l.badCheckpoint(c.Version, c.Files[0].Key, fmt.Errorf("sidecar %q: %w", path, err))
 		}
-		key := l.prefix + sidecarFolder + name
 		info, err := l.Store.Stat(ctx, key)
 		if errors.Is(err, objstore.ErrNotFound) {
 			return l.badCheckpoint(c.Version, key, errors.New("the sidecar is missing"))

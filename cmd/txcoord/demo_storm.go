@@ -18,7 +18,7 @@ const (
 	// downtime is how long the demo leaves the tables alone after the kill.
 	downtime = 300 * time.Millisecond
 	// patience is how long the demo goes on when no kill hits the middle of publishing.
-	patience = 8 * time.Second
+	patience = time.Minute
 )
 
 // storm has the writers work, a reader by path look on, and kills the server.

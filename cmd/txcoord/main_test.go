@@ -40,7 +40,7 @@ type outputs struct {
 func txcoord(t *testing.T, env map[string]string, stdin string, args ...string) outputs {
 	t.Helper()
 	var out, stderr bytes.Buffer
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	code := run(ctx, args, strings.NewReader(stdin), &out, &stderr, func(name string) (string, bool) {
 		v, ok := env[name]

@@ -20,10 +20,10 @@ import (
 	"github.com/txcoord/txcoord/lock/etcdstore"
 )
 
-// eventually tries for a few seconds.
+// eventually tries for a minute, and longer.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	for range 500 {
+	for range 6000 {
 		if holds() {
 			return
 		}

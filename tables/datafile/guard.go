@@ -8,6 +8,7 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/arrow-go/v18/parquet/compress"
+	"github.com/apache/arrow-go/v18/parquet/file"
 	"github.com/klauspost/compress/snappy"
 	"github.com/klauspost/compress/zstd"
 )
@@ -58,6 +59,34 @@ func (b *budget) take(n int64) {
 		panic(fmt.Errorf("its pages ask for more than %d bytes of memory, which is what a file of its size may", b.all))
 	}
 	b.left -= n
+}
+
+// source is an open file.
+type source struct {
+	*file.Reader
+	pages *budget
+	size  int64
+}
+
+type rowGroup struct {
+	*file.RowGroupReader
+	of *source
+}
+
+func (s *source) group(i int) rowGroup { return rowGroup{s.RowGroup(i), s} }
+
+// maxHeader is what a page's header may take. The library looks for a header's end in
+// ever larger pieces, and allocates each whether the file goes on or not.
+const maxHeader = 16 << 20
+
+// column is RowGroupReader.Column with page headers that are bounded by the file, too.
+func (g rowGroup) column(i int) (file.ColumnChunkReader, error) {
+	pages, err := g.GetColumnPageReader(i)
+	if err != nil {
+		return nil, err
+	}
+	pages.SetMaxPageHeaderSize(int(max(64<<10, min(g.of.size, maxHeader))))
+	return file.NewColumnReader(g.of.MetaData().Schema.Column(i), pages, g.of.pages, g.of.BufferPool()), nil
 }
 
 var errUnpacked = errors.New("a page unpacks to more than its header says")

@@ -40,8 +40,8 @@ func newLeaf(s *schema.Schema, n schema.Node, path string, binaryAsText bool) (*
 	}, nil
 }
 
-func (l *leaf) open(g *file.RowGroupReader) error {
-	rd, err := g.Column(l.index)
+func (l *leaf) open(g rowGroup) error {
+	rd, err := g.column(l.index)
 	if err != nil {
 		return fmt.Errorf("column %s: %w", l.path, err)
 	}

@@ -52,14 +52,14 @@ func Rows(ctx context.Context, r io.ReaderAt, size int64, sel Select, yield func
 		return err
 	}
 	for i := range f.NumRowGroups() {
-		if err := rowsOfGroup(ctx, f.RowGroup(i), root, yield); err != nil {
+		if err := rowsOfGroup(ctx, f.group(i), root, yield); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func rowsOfGroup(ctx context.Context, g *file.RowGroupReader, root *column, yield func([]byte) error) error {
+func rowsOfGroup(ctx context.Context, g rowGroup, root *column, yield func([]byte) error) error {
 	leaves := root.leaves(nil)
 	for _, l := range leaves {
 		if err := l.open(g); err != nil {
@@ -108,12 +108,13 @@ func allRead(leaves []*leaf) error {
 
 // open reads the footer. Column chunks are streamed, and pages are allocated from a
 // budget, so that nothing that a damaged file states is allocated up front.
-func open(r io.ReaderAt, size int64) (*file.Reader, error) {
+func open(r io.ReaderAt, size int64) (*source, error) {
 	end, err := readTail(r, size)
 	if err != nil {
 		return nil, fmt.Errorf("read parquet footer: %w", err)
 	}
-	props := parquet.NewReaderProperties(newBudget(size))
+	pages := newBudget(size)
+	props := parquet.NewReaderProperties(pages)
 	props.BufferedStreamEnabled = true
 	props.BufferSize = readAhead
 	props.MaxCompressedPageSize = max(size, 1)
@@ -122,7 +123,7 @@ func open(r io.ReaderAt, size int64) (*file.Reader, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read parquet footer: %w", err)
 	}
-	return f, nil
+	return &source{f, pages, size}, nil
 }
 
 // recovered turns a panic into an error: the Parquet library panics on some
