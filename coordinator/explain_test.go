@@ -63,8 +63,7 @@ func TestExplainDivergedTable(t *testing.T) {
 	w.create("beside", twophase.ModeOpen)
 	w.commit("seed", change("t", blindRead, add("1"), add("2")), blind("beside", "1"))
 	gate.hold(commitKey("t", 2))
-	w.catalog.CommitOnce(shortly(t), once("k", change("t", readAt(1), remove("1"), add("3")), blind("beside", "2"))) //nolint:errcheck // its caller gives up
-	w.eventually("it is decided", func() bool { return w.info("t").Pending == 1 })
+	w.abandoned("t", once("k", change("t", readAt(1), remove("1"), add("3")), blind("beside", "2")))
 	before := time.Now().Add(-time.Second)
 	if e := w.explain("t"); !slices.Contains(codes(e), coordinator.FoundChangesPending) {
 		t.Errorf("pending: %+v", e.Findings)

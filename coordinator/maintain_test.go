@@ -400,10 +400,15 @@ func TestMaintainRemovesStagedParts(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.eventually(func() bool { return len(w.staged()) == 1 }, "the sweeper removes the aborted part")
-	// A slow Stage lands now, too late for the sweeper's notes.
-	if _, err := w.store.Put(w.ctx(), late.Key, late.Value, lock.Always()); err != nil {
-		t.Fatal(err)
-	}
+	// A slow Stage lands now, too late for the sweeper's notes; again, if the first
+	// listing had removed the part before the notes did.
+	w.eventually(func() bool {
+		if _, err := w.store.Put(w.ctx(), late.Key, late.Value, lock.Always()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(300 * time.Millisecond)
+		return len(w.staged()) == 2
+	}, "the late part stays")
 	for _, tt := range []struct {
 		table string
 		dry   bool
