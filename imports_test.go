@@ -101,7 +101,7 @@ var rules = []rule{
 		own: slices.Concat(
 			[]string{"cmd/txcoord", "coordinator", "clients/go", "proto/txcoord/v1", "tables/logstore/dynamo"}, domain, backend),
 		external: append([]string{
-			"github.com/alecthomas/kong", "github.com/google/uuid", "golang.org/x/sync", "golang.org/x/term",
+			"github.com/alecthomas/kong", "github.com/google/uuid", "go.yaml.in/yaml/v3", "golang.org/x/sync", "golang.org/x/term",
 			"google.golang.org/genproto/googleapis/rpc",
 		}, wire...),
 	},

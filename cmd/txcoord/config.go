@@ -13,6 +13,7 @@ import (
 
 // Config is how a server is set up; its fields are the flags of serve.
 type Config struct {
+	ConfigFile string `name:"config" help:"File (YAML) with values of these flags, by their names; flags and variables count before it ($$TXCOORD_CONFIG)." environ:"TXCOORD_CONFIG" placeholder:"FILE"`
 	// Listen is where gRPC is served. An address that other machines reach wants TLS and
 	// an access file.
 	Listen string `help:"Address to serve on; port 0 takes a free one ($$TXCOORD_LISTEN, else ${server})." default:"${server}" environ:"TXCOORD_LISTEN" placeholder:"HOST:PORT"`

@@ -25,6 +25,7 @@ type commands struct {
 	Commit   commitCommand    `cmd:"" help:"Commit a whole transaction from a JSON file, in one call."`
 	Snapshot snapshotCommands `cmd:"" help:"Which versions of all tables belong together."`
 	Status   statusCommand    `cmd:"" help:"How the catalog is."`
+	Config   configCommands   `cmd:"" help:"What a configuration file says."`
 	Access   accessCommand    `cmd:"" help:"Tokens, and what an access file says."`
 	Store    storeCommands    `cmd:"" help:"The place where the journal is: make it, and see that it is fit."`
 	Version  versionCommand   `cmd:"" help:"Print the version of this program."`
@@ -59,19 +60,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	defer exitOf(&code)
 	s := &session{in: stdin, out: stdout, err: stderr, env: env}
 	var grammar commands
-	parser, err := kong.New(&grammar,
-		kong.Name("txcoord"), kong.Description(description), kong.Writers(stdout, stderr),
-		kong.Exit(func(code int) { panic(exit(code)) }),
-		kong.Resolvers(fromEnvironment(env)),
-		kong.Vars{"server": defaultServer, "stores": storeForms()},
-		kong.ExplicitGroups([]kong.Group{
-			{Key: "read", Title: "What was read of the table before the change was made:"},
-			{Key: "security", Title: "Who may do what, and who is on the other side:"},
-		}),
-		kong.TypeMapper(reflect.TypeFor[time.Time](), kong.MapperFunc(instant)), kong.Help(help),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
-		kong.Bind(s), kong.BindTo(ctx, (*context.Context)(nil)),
-	)
+	parser, err := newParser(&grammar, s, kong.BindTo(ctx, (*context.Context)(nil)))
 	if err != nil {
 		return report(stderr, "table", err)
 	}
@@ -83,12 +72,29 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return report(stderr, s.Output, errors.Join(command.Run(), s.close()))
 }
 
+func newParser(grammar *commands, s *session, more ...kong.Option) (*kong.Kong, error) {
+	return kong.New(grammar, append([]kong.Option{
+		kong.Name("txcoord"), kong.Description(description), kong.Writers(s.out, s.err),
+		kong.Exit(func(code int) { panic(exit(code)) }),
+		kong.Resolvers(fromEnvironment(s.env)),
+		kong.Vars{"server": defaultServer, "stores": storeForms()},
+		kong.ExplicitGroups([]kong.Group{
+			{Key: "read", Title: "What was read of the table before the change was made:"},
+			{Key: "security", Title: "Who may do what, and who is on the other side:"},
+		}),
+		kong.TypeMapper(reflect.TypeFor[time.Time](), kong.MapperFunc(instant)), kong.Help(help),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
+		kong.Bind(s),
+	}, more...)...)
+}
+
 // notOf are the flags of Globals that a command makes no use of.
 var notOf = map[string][]string{
 	"serve":   {"server", "output", "at-least", "timeout"},
 	"init":    {"server", "at-least"},
 	"check":   {"server", "at-least"},
 	"sidecar": {"server", "output", "at-least", "timeout"},
+	"print":   {"server", "at-least", "timeout"},
 	"demo":    {"server", "catalog", "output", "at-least", "timeout"},
 	"version": {"server", "catalog", "output", "at-least", "timeout"},
 }

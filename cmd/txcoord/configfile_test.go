@@ -1,0 +1,159 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write docs/configuration.md anew; review the difference")
+
+// A flag counts before its variable, a variable before the file, the file before the
+// default.
+func TestConfigFile(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "c.yaml")
+	put(t, path, "warehouse: /from/file\nlisten: 127.0.0.1:1\nlog-level: warn\nallow: [/a b, /c]\nlimit:\n  key_bytes: 100\nmaintain: yes\nstop-timeout: 5s\ncatalog: sales\n")
+	env := map[string]string{"TXCOORD_CONFIG": path, "TXCOORD_LISTEN": "127.0.0.1:2"}
+	o := txcoord(t, env, "", "config", "print")
+	wantCode(t, nil, o, 0)
+	var got []string
+	for _, l := range strings.Split(o.out, "\n") {
+		if strings.Contains(l, "# file") || strings.Contains(l, "# $") || strings.HasPrefix(l, " ") {
+			got = append(got, l)
+		}
+	}
+	want := []string{
+		"allow: # file", "    - file:///a b", "    - file:///c", "catalog: sales # file", "limit: # file", `    key_bytes: "100"`,
+		"listen: 127.0.0.1:2 # $TXCOORD_LISTEN", "log-level: warn # file", "maintain: true # file", "stop-timeout: 5s # file",
+		"warehouse: /from/file # file",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestServeReadsItsFile(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "c.yaml")
+	put(t, path, fmt.Sprintf("warehouse: %s\nlimit: {key_bytes: 3}\n", filepath.Join(dir, "w")))
+	env := map[string]string{"TXCOORD_SERVER": serving(t, "--config", path)}
+	wantCode(t, nil, txcoord(t, env, "", "tx", "begin", "--key", "abcd"), 2, "key_bytes", "3")
+	wantCode(t, nil, txcoord(t, env, "", "tx", "begin", "--key", "abc"), 0)
+}
+
+func TestConfigFilesThatAreWrong(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "c.yaml")
+	for text, want := range map[string]string{
+		"wharehouse: x":                         `line 1: there is no "wharehouse"`,
+		"warehouse: /x\nconfig: y":              `line 2: there is no "config"`,
+		"warehouse: /x\nserver: y":              `there is no "server"`,
+		"warehouse: /x\nwarehouse: /y":          "line 2: warehouse stands there twice",
+		"- a":                                   "want a mapping",
+		"warehouse: [a]":                        "line 1: warehouse: want one value",
+		"warehouse: /x\nlimit: 5":               "limit: want a mapping",
+		"warehouse: /x\nlimit: {a: {b: c}}":     "limit: a: want one value",
+		"warehouse: /x\nallow: [[a]]":           "allow: want a list",
+		"warehouse: /x\nlimit: {no_such: 1}":    "there is no limit of that name",
+		"warehouse: /x\nlimit: {key_bytes: -1}": "key_bytes",
+		"warehouse: /x\nlog-level: loud":        "log-level",
+		"warehouse: /x\nstop-timeout: soon":     "stop-timeout",
+		"warehouse: /x\nlisten: nowhere":        "--listen",
+		"warehouse: /x\nlisten: 0.0.0.0:1":      "--tls-cert",
+		"listen: 127.0.0.1:1":                   "--warehouse",
+		"a: b: c":                               "yaml",
+	} {
+		put(t, path, text)
+		wantCode(t, []string{text}, txcoord(t, nil, "", "config", "check", path), 2, want)
+	}
+	for _, command := range [][]string{{"config", "check", path + ".none"}, {"serve", "--config", path + ".none"}} {
+		wantCode(t, command, txcoord(t, nil, "", command...), 2, "no such file")
+	}
+	put(t, path, "# nothing\nwarehouse: /x\n")
+	wantCode(t, nil, txcoord(t, nil, "", "config", "check", path), 0)
+}
+
+// docs/configuration.md says what the flags say.
+func TestConfigurationPage(t *testing.T) {
+	const page = "../../docs/configuration.md"
+	var grammar commands
+	s := &session{out: io.Discard, err: io.Discard, env: nothing}
+	parser, err := newParser(&grammar, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, err := parser.Parse([]string{"serve", "--warehouse", "/x"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	flags := serveFlags(ctx)
+	var b strings.Builder
+	b.WriteString(configurationHead)
+	for _, name := range sortedKeys(flags) {
+		f := flags[name]
+		help, _, _ := strings.Cut(f.Help, " ($")
+		def := f.Default
+		if def != "" {
+			def = "`" + def + "`"
+		}
+		env := f.Tag.Get("environ")
+		if env != "" {
+			env = "`" + env + "`"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", name, env, def, strings.TrimSuffix(help, "."))
+	}
+	b.WriteString(limitsHead)
+	for _, l := range limits {
+		fmt.Fprintf(&b, "| `%s` | `%s` | %s |\n", l.name, l.def, l.about)
+	}
+	if *rewrite {
+		put(t, page, b.String())
+		return
+	}
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(text), b.String()); diff != "" {
+		t.Errorf("the page is old; go test ./cmd/txcoord -run ConfigurationPage -rewrite\n%s", diff)
+	}
+}
+
+const configurationHead = `# Configuration
+
+Generated from the code. ` + "`txcoord serve`" + ` takes each value as a flag (` + "`--listen`" + `), from a variable, or from a YAML file (` + "`--config`" + `, or
+` + "`TXCOORD_CONFIG`" + `) whose keys are the flags' names. A flag counts before its variable, a variable before the file, the file before the default. Keys that are
+not known are refused, with their line. Secrets stand in files of their own, or in variables, never in this one.
+
+` + "```yaml" + `
+warehouse: /srv/lake
+allow: [/srv/more]
+listen: 0.0.0.0:7401
+tls-cert: /etc/txcoord/tls.crt
+tls-key: /etc/txcoord/tls.key
+access: /etc/txcoord/access.yaml
+limit:
+  default_ttl: 30m
+  queue_bytes: 512MiB
+` + "```" + `
+
+` + "`txcoord config check FILE`" + ` says what is wrong and opens nothing; ` + "`txcoord config print FILE`" + ` prints every value, and where it comes from.
+
+| key | variable | default | meaning |
+|---|---|---|---|
+`
+
+const limitsHead = `
+## Limits
+
+Under ` + "`limit`" + `, or as ` + "`--limit NAME=VALUE`" + `. Errors give these names, with the value that was refused.
+
+| name | default | |
+|---|---|---|
+`
