@@ -84,7 +84,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	f.SetOutput(stderr)
 	var o options
 	runs := f.String("run", "B1,B2,B6", "which benchmarks")
-	contenders := f.String("contenders", "seq,occ,txcoord,txcoord-open", "who takes part")
+	contenders := f.String("contenders", "seq,occ,dstor,txcoord,txcoord-open", "who takes part")
 	tables := f.String("tables", "1,10,50", "B1: tables per transaction")
 	writers := f.String("writers", "1,8,64", "B2: writers on one table")
 	f.IntVar(&o.config.Rounds, "rounds", 5, "how often the contenders take turns; B6: kills")
@@ -190,7 +190,10 @@ func finish(o options, report *measure.Report) error {
 
 // contenders builds those that were asked for.
 func contenders(ctx context.Context, o options) ([]contend.Contender, error) {
-	all := map[string]contend.Contender{"seq": contend.Seq{Objects: openObjects}, "occ": contend.OCC{Objects: openObjects}}
+	all := map[string]contend.Contender{
+		"seq": contend.Seq{Objects: openObjects}, "occ": contend.OCC{Objects: openObjects},
+		"dstor": contend.Dynamo{Objects: openObjects, Keys: openKeys},
+	}
 	if slices.ContainsFunc(o.contenders, func(name string) bool { return strings.HasPrefix(name, "txcoord") }) {
 		launch, err := launcher(ctx, o)
 		if err != nil {

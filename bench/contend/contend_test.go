@@ -28,6 +28,7 @@ func keys(dir string) (lock.Store, error) {
 func baselines() []contend.Contender {
 	return []contend.Contender{
 		contend.Seq{Objects: objects}, contend.OCC{Objects: objects}, contend.Bare{Objects: objects, Keys: keys},
+		contend.Dynamo{Objects: objects, Keys: keys},
 	}
 }
 
@@ -98,6 +99,7 @@ func TestBooksThatAreWrongAreNoticed(t *testing.T) {
 func TestRequestsOfOneTransaction(t *testing.T) {
 	want := map[string]contend.Requests{
 		"seq": {"put": 3}, "occ": {"put": 3}, "bare": {"put": 3, "key put": 2},
+		"dstor": {"head": 6, "get": 3, "put": 6, "key get": 3, "key put": 6},
 	}
 	for _, c := range baselines() {
 		t.Run(c.Name(), func(t *testing.T) {
