@@ -20,6 +20,8 @@ type LogStore interface {
 	Identity() string
 	// Check looks for what would keep other writers of a table and us apart.
 	Check(ctx context.Context, uri string) error
+	// Newest is the highest version that has an entry; false if none has.
+	Newest(ctx context.Context, uri string) (int64, bool, error)
 	// Vacant sees that there are no entries at a place where there is no table.
 	Vacant(ctx context.Context, uri string) error
 }
@@ -205,13 +207,30 @@ func (c *Catalog) checkLogStore(ctx context.Context) error {
 		}
 	})
 	if c.cfg.LogStore != nil {
-		return c.noteLogStore(ctx, name == "")
+		err := c.noteLogStore(ctx, name == "")
+		if errors.Is(err, &Error{Reason: WrongMode}) {
+			return lock.Mark(lock.ErrUnfit, err)
+		}
+		return err
 	}
 	if name == "" {
 		return nil
 	}
-	return &Error{
+	return lock.Mark(lock.ErrUnfit, &Error{
 		Reason: WrongMode, Table: &TableDetail{Table: name, Version: twophase.NoVersion},
 		Message: fmt.Sprintf("table %s is of mode delta-storage, and this server has no log store; start it with --log-store, the same as the catalog's other servers", name),
+	})
+}
+
+// logStoreWarning says that somebody wrote a table past the log store: the log's newest
+// version has no entry, and the one below it does. Entries that have expired say nothing.
+func (c *Catalog) logStoreWarning(ctx context.Context, row TableInfo) []string {
+	if row.Mode != twophase.ModeDeltaStorage || c.cfg.LogStore == nil {
+		return nil
 	}
+	newest, ok, err := c.cfg.LogStore.Newest(ctx, row.URI)
+	if err != nil || !ok || twophase.Version(newest) >= row.Version {
+		return nil
+	}
+	return []string{fmt.Sprintf("version %d was written without the log store, whose newest entry is of version %d: a writer that does not use it can make Spark lose commits; see docs/delta-storage.md", row.Version, newest)}
 }

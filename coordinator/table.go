@@ -189,6 +189,7 @@ func (c *Catalog) Describe(ctx context.Context, ref string) (TableDescription, e
 		return out, nil
 	}
 	out.State = stateOf(state)
+	out.Warnings = append(out.Warnings, c.logStoreWarning(ctx, row)...)
 	warnings, err := tables.CheckRegister(state, c.cfg.Limits.MaxTTL)
 	out.Warnings = append(out.Warnings, warnings...)
 	if err != nil {

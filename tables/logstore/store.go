@@ -102,6 +102,20 @@ func (l *LogStore) Check(ctx context.Context, uri string) error {
 	return nil
 }
 
+// Newest is the highest version that has an entry; false if none has.
+func (l *LogStore) Newest(ctx context.Context, uri string) (int64, bool, error) {
+	path, err := TablePath(uri, l.cfg.Scheme)
+	if err != nil {
+		return 0, false, err
+	}
+	e, err := l.cfg.Entries.Newest(ctx, path)
+	if errors.Is(err, ErrNoEntry) {
+		return 0, false, nil
+	}
+	v, ok := parseName(e.FileName)
+	return v, ok, err
+}
+
 // Vacant sees that there are no entries at a place where a table is to be created, and
 // no log is. *PathError if there are.
 func (l *LogStore) Vacant(ctx context.Context, uri string) error {
