@@ -183,4 +183,3 @@ func TestDeltaStorageMadeInATransaction(t *testing.T) {
 		t.Errorf("%+v", f)
 	}
 }
-

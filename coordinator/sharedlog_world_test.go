@@ -176,4 +176,3 @@ func sparkCommit(path string) []byte {
 	info := []byte(`{"commitInfo":{"timestamp":1700000000000,"operation":"WRITE","operationParameters":{},"engineInfo":"Apache-Spark/4.0.1 Delta-Lake/4.0.0"}}` + "\n")
 	return lines(info, add(path))
 }
-
