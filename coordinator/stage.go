@@ -106,7 +106,7 @@ func (c *Catalog) stillOpen(ref txnRef) error {
 
 // parse checks a piece against the table as it is now. *Error.
 func (c *Catalog) parse(ctx context.Context, row TableInfo, read tables.ReadDeclaration, actions []byte) (*payload, *tables.Profile, error) {
-	_, profile, err := c.tables.loaded(ctx, row.ID)
+	profile, err := c.writable(ctx, row)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -114,9 +114,6 @@ func (c *Catalog) parse(ctx context.Context, row TableInfo, read tables.ReadDecl
 		return nil, nil, err
 	}
 	parsed, err := tables.ParseActions(row.URI, c.cfg.Limits.Actions, actions)
-	if err == nil {
-		err = writableBy(profile)
-	}
 	if err == nil {
 		err = tables.Validate(parsed, profile)
 	}
@@ -134,6 +131,22 @@ func (c *Catalog) parse(ctx context.Context, row TableInfo, read tables.ReadDecl
 		actions: actions, parsed: parsed,
 	}
 	return p, profile, nil
+}
+
+// writable is the profile of a table that takes commits. What speaks against them may
+// be gone already: before that is said, a table that others write is looked at.
+func (c *Catalog) writable(ctx context.Context, row TableInfo) (*tables.Profile, error) {
+	_, profile, err := c.tables.loaded(ctx, row.ID)
+	if err != nil || writableBy(profile) == nil {
+		return profile, err
+	}
+	if err := c.lookUpOpen(ctx, []twophase.TableID{row.ID}); err != nil {
+		return nil, err
+	}
+	if _, profile, err = c.tables.loaded(ctx, row.ID); err != nil {
+		return nil, err
+	}
+	return profile, inputError(row.Name, writableBy(profile))
 }
 
 // writableBy refuses tables that we may not write beside, or whose settings would

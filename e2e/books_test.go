@@ -26,6 +26,8 @@ type attempt struct {
 	outcome *txcoordv1.Outcome // committed, if set
 	refused bool
 	token   string // to ask for the outcome by
+	// operator's: an administrative call made it, and no client knows what is in it.
+	operators bool
 }
 
 // books are what clients did and were told. They are the test's, never the server's.
@@ -50,6 +52,13 @@ func (b *books) holds(id, token string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.attempts[id].token = token
+}
+
+// operated notes a transaction that an administrative call made.
+func (b *books) operated(id, table string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.attempts[id] = &attempt{id: id, changes: []change{{table: table}}, operators: true}
 }
 
 // open lists the tokens of attempts whose outcome nobody was told, by id.
@@ -85,6 +94,7 @@ func (b *books) numbers() (committed, refused, unresolved int) {
 	defer b.mu.Unlock()
 	for _, a := range b.attempts {
 		switch {
+		case a.operators:
 		case a.outcome != nil:
 			committed++
 		case a.refused:

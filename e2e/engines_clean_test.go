@@ -67,7 +67,10 @@ func (l *load) undecidedFiles(table string) map[string]bool {
 	for _, a := range l.attempts {
 		for _, c := range a.changes {
 			for _, f := range c.adds {
-				if c.table == table && a.outcome != nil {
+				if c.table != table {
+					continue
+				}
+				if all[f.path] = true; a.outcome != nil {
 					delete(all, f.path)
 				}
 			}

@@ -34,6 +34,7 @@ func TestSpark41(t *testing.T) {
 func besideSpark(t *testing.T, spark *engines.Spark) {
 	s := spark.Start(t)
 	t.Run("load", func(t *testing.T) { sparkBesideOurLoad(t, s) })
+	t.Run("fence", func(t *testing.T) { sparkAtTheFence(t, s) })
 	p := readers.Require(t)
 	for name, config := range map[string]map[string]string{
 		"classic checkpoints": {"delta.checkpoint.writeStatsAsStruct": "true"},
@@ -263,4 +264,35 @@ func newestCheckpoint(t testing.TB, folder string) int64 {
 		}
 	}
 	return newest
+}
+
+// sparkAtTheFence: on a fenced table Spark is refused whatever it tries to commit,
+// VACUUM included, and goes on reading. A setting that would let the marker be lost
+// stops our commits until Spark takes it away.
+func sparkAtTheFence(t *testing.T, spark *engines.SparkSession) {
+	w := newWorld(t, serverConfig{})
+	w.start(nil)
+	w.create("t", txcoordv1.TableMode_TABLE_MODE_OPEN)
+	w.look()
+	f := &sparkWriter{(&load{storm: newStorm(w, 1)}).foreignBooks("t"), spark}
+	w.commitOnce("before", w.rows("t"))
+	f.append()
+	w.fence("t")
+	for _, statement := range []string{
+		"INSERT INTO {T} (id) VALUES (1)", "DELETE FROM {T} WHERE id = 1", "OPTIMIZE {T}", "VACUUM {T}",
+		"ALTER TABLE {T} SET TBLPROPERTIES ('owner' = 'spark')",
+	} {
+		_, err := spark.SQL(w.ctx(), "", strings.ReplaceAll(statement, "{T}", engines.SparkTable(f.folder())))
+		keptOut(t, statement, err)
+	}
+	w.commitOnce("fenced", w.rows("t"))
+	w.stillFenced("t")
+	w.unfence("t")
+	f.append()
+	f.do("alter", "ALTER TABLE {T} SET TBLPROPERTIES ('delta.setTransactionRetentionDuration' = 'interval 7 days')", leaves)
+	w.refusedBy("t", "delta.setTransactionRetentionDuration", "UNSET TBLPROPERTIES")
+	f.do("alter", "ALTER TABLE {T} UNSET TBLPROPERTIES ('delta.setTransactionRetentionDuration')", leaves)
+	w.commitOnce("after", w.rows("t"))
+	w.rest()
+	f.checked(f.reads)
 }
