@@ -29,7 +29,7 @@ var (
 	wire    = []string{"google.golang.org/protobuf", "google.golang.org/grpc"}
 	domain  = []string{"twophase", "=lock", "=tables", "=tables/objstore", "tables/checkpoint", "tables/datafile", "=tables/logstore"}
 	backend = []string{
-		"lock/memstore", "lock/boltstore", "lock/objectstore", "tables/objstore/s3obj", "lock/etcdstore", "lock/dynamostore", "tables/objstore/memobj", "tables/objstore/fileobj",
+		"lock/memstore", "lock/boltstore", "lock/objectstore", "tables/objstore/remote", "tables/objstore/s3obj", "tables/objstore/gcsobj", "tables/objstore/azobj", "lock/etcdstore", "lock/dynamostore", "tables/objstore/memobj", "tables/objstore/fileobj",
 	}
 )
 
@@ -66,9 +66,18 @@ var rules = []rule{
 	{pkg: "tables/logstore/sparktest", own: []string{"=tables/objstore"}, external: []string{"github.com/aws/aws-sdk-go-v2"}},
 	{pkg: "tables/objstore/memobj", own: []string{"=tables/objstore"}},
 	{pkg: "tables/objstore/fileobj", own: []string{"=tables/objstore"}, external: []string{"golang.org/x/sys"}},
+	{pkg: "tables/objstore/remote", own: []string{"=tables/objstore"}},
 	{
-		pkg: "tables/objstore/s3obj", own: []string{"=tables/objstore"},
+		pkg: "tables/objstore/s3obj", own: []string{"=tables/objstore", "=tables/objstore/remote"},
 		external: []string{"github.com/aws/aws-sdk-go-v2", "github.com/aws/smithy-go"},
+	},
+	{
+		pkg: "tables/objstore/gcsobj", own: []string{"=tables/objstore", "=tables/objstore/remote"},
+		external: []string{"cloud.google.com/go/storage", "google.golang.org/api"},
+	},
+	{
+		pkg: "tables/objstore/azobj", own: []string{"=tables/objstore", "=tables/objstore/remote"},
+		external: []string{"github.com/Azure/azure-sdk-for-go/sdk"},
 	},
 	{pkg: "tables/objstore/objtest", own: []string{"=tables/objstore"}, external: []string{"github.com/google/go-cmp"}},
 	{
@@ -110,7 +119,7 @@ var rules = []rule{
 	{pkg: "e2e/toolcache"},
 	{pkg: "e2e/readers", own: []string{"=e2e/toolcache"}},
 	{pkg: "e2e/engines", own: []string{"=e2e/readers", "=e2e/toolcache"}},
-	{pkg: "e2e/servers", own: []string{"=e2e/toolcache"}},
+	{pkg: "e2e/servers", own: []string{"=e2e/toolcache"}, external: []string{"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob"}},
 	{pkg: "e2e/servers/rivals", own: []string{"=lock"}},
 	{pkg: "tables/goldentest", external: []string{"github.com/klauspost/compress/zstd"}},
 	{

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/txcoord/txcoord/tables/objstore"
-	"github.com/txcoord/txcoord/tables/objstore/s3obj"
 )
 
 // BucketFlags say how buckets are reached, where the environment does not say it all.
@@ -35,11 +34,14 @@ type bucketKind struct {
 	scheme string
 	// options that --bucket takes for it.
 	options []string
-	open    func(ctx context.Context, name string, o bucketOptions, log *slog.Logger) (bucket, error)
+	open    func(ctx context.Context, spec bucketSpec) (bucket, error)
 }
 
 var bucketKinds = []bucketKind{
 	{"s3", []string{"region", "endpoint", "addressing", "profile", "timeout", "requests", "hedge"}, openS3},
+	{"gs", []string{"endpoint", "credentials", "anonymous", "timeout", "requests", "hedge"}, openGCS},
+	{"az", []string{"account", "endpoint", "timeout", "requests", "hedge"}, openAzure},
+	{"abfss", []string{"endpoint", "timeout", "requests", "hedge"}, openAzure},
 }
 
 func kindOf(scheme string) (bucketKind, error) {
@@ -56,6 +58,14 @@ func schemes() string {
 		all = append(all, k.scheme+"://")
 	}
 	return strings.Join(all, ", ")
+}
+
+// bucketSpec is a bucket that is to be opened.
+type bucketSpec struct {
+	// name is what stands behind the scheme.
+	name string
+	bucketOptions
+	log *slog.Logger
 }
 
 // bucketOptions are what --bucket says of one bucket, by name.
@@ -137,27 +147,5 @@ func (f BucketFlags) open(ctx context.Context, p placed, log *slog.Logger) (buck
 	if err != nil {
 		return nil, err
 	}
-	return kind.open(ctx, strings.TrimPrefix(p.root, p.scheme+"://"), o, log.With("bucket", p.root))
-}
-
-func openS3(ctx context.Context, name string, o bucketOptions, log *slog.Logger) (bucket, error) {
-	cfg := s3obj.Config{
-		Bucket: name, Region: o.get("region"), Endpoint: o.get("endpoint"), Profile: o.get("profile"),
-		Addressing: s3obj.Addressing(o.get("addressing")), Log: log,
-	}
-	var err error
-	if cfg.RequestTimeout, err = o.duration("timeout"); err != nil {
-		return nil, err
-	}
-	if cfg.HedgeAfter, err = o.duration("hedge"); err != nil {
-		return nil, err
-	}
-	if cfg.MaxRequests, err = o.number("requests"); err != nil {
-		return nil, err
-	}
-	s, err := s3obj.New(ctx, cfg)
-	if err != nil {
-		return nil, err
-	}
-	return s, nil
+	return kind.open(ctx, bucketSpec{strings.TrimPrefix(p.root, p.scheme+"://"), o, log.With("bucket", p.root)})
 }

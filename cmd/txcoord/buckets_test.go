@@ -57,6 +57,28 @@ func TestServeOnS3(t *testing.T) {
 	}
 }
 
+// TestServeOnGCSAndAzure: one table on each, in one transaction, the journal on one of
+// them and then on the other.
+func TestServeOnGCSAndAzure(t *testing.T) {
+	g, a := servers.StartGCS(t), servers.StartAzure(t)
+	t.Setenv("AZURE_STORAGE_KEY", a.Key)
+	t.Setenv("AZURE_STORAGE_ACCOUNT", a.Account)
+	gcs, container := "gs://"+g.Bucket(t), a.Container(t)
+	abfss := "abfss://" + container + "@" + a.Account + ".dfs.core.windows.net"
+	for journal, warehouse := range map[string]string{gcs + "/journal": abfss + "/one", "az://" + container + "/journal": gcs + "/two"} {
+		one := &server{t: t, env: map[string]string{"TXCOORD_SERVER": serving(t, "--warehouse", warehouse, "--store", journal,
+			"--allow", gcs, "--allow", abfss, "--bucket", "gs://*?anonymous=true&endpoint="+g.Endpoint,
+			"--bucket", "az://*?endpoint="+a.Endpoint, "--bucket", abfss+"?endpoint="+a.Endpoint)}}
+		folder := "/" + filepath.Base(warehouse)
+		one.ok("tables", "create", "orders", gcs+folder+"/orders", "--schema", schema)
+		one.ok("tables", "create", "stock", abfss+folder+"/stock", "--schema", schema)
+		one.with(twoAppends("first"), "commit", "-")
+		if out := one.ok("snapshot", "get", "-o", "json"); strings.Count(out, `"version": 1`) != 2 {
+			t.Errorf("the tables are not at version 1: %s", out)
+		}
+	}
+}
+
 // TestBucketsThatCannotBeUsed: refused at the start, with the remedy.
 func TestBucketsThatCannotBeUsed(t *testing.T) {
 	s := servers.StartVersity(t)

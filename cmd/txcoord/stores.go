@@ -46,6 +46,8 @@ var storeKinds = []storeKind{
 	{"etcd", "etcd://HOST:PORT[,HOST:PORT…][/PREFIX]", etcdJournal},
 	{"dynamodb", "dynamodb://TABLE[?region=REGION]", dynamoJournal},
 	{"s3", "s3://BUCKET[/PREFIX]", bucketJournal},
+	{"gs", "gs://BUCKET[/PREFIX]", bucketJournal},
+	{"az", "az://CONTAINER[/PREFIX]", bucketJournal},
 	{"mem", "mem", memJournal},
 }
 

@@ -1,5 +1,6 @@
 // Package servers starts real servers for tests: etcd with one member or several,
-// and two servers of the DynamoDB API that nobody here wrote. All listen on
+// servers of the APIs of S3, Google Cloud Storage and Azure, and two of the DynamoDB
+// API that nobody here wrote. All listen on
 // loopback ports that nobody else uses, keep their data in the test's own folder
 // and end with the test, or with its process.
 //

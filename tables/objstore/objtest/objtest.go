@@ -34,6 +34,8 @@ const (
 	Reopening Capability = "reopening"
 	// Nesting: "a" and "a/b" can both be objects.
 	Nesting Capability = "nesting"
+	// Backslashes: a key may hold one, which is no slash.
+	Backslashes Capability = "backslashes"
 	// Replacing: the store is an objstore.Conditional.
 	Replacing Capability = "replacing"
 )

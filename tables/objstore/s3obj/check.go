@@ -16,8 +16,8 @@ import (
 // wins. Its errors say what to do.
 func (s *Store) Check(ctx context.Context, prefix string) error {
 	// A listing's error says what is wrong, which that of a HEAD cannot.
-	err := s.read(ctx, func(ctx context.Context, _ func()) error {
-		_, err := s.client.ListObjectsV2(ctx, &s3.ListObjectsV2Input{Bucket: &s.cfg.Bucket, Prefix: &prefix, MaxKeys: aws.Int32(1)})
+	err := s.Read(ctx, func(ctx context.Context) error {
+		_, err := s.driver.client.ListObjectsV2(ctx, &s3.ListObjectsV2Input{Bucket: &s.cfg.Bucket, Prefix: &prefix, MaxKeys: aws.Int32(1)})
 		return err
 	})
 	if err == nil {

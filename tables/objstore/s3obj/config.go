@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strings"
 	"time"
+
+	"github.com/txcoord/txcoord/tables/objstore/remote"
 )
 
 // Config says which bucket to use. Bucket is required; the zero value of the rest
@@ -56,13 +58,13 @@ var bucketName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{1,253}[A-Za-z0-9
 // defaultRegion is what most servers that are not AWS call theirs.
 const defaultRegion = "us-east-1"
 
+func (c Config) remote() remote.Config {
+	return remote.Config{RequestTimeout: c.RequestTimeout, MaxRequests: c.MaxRequests, HedgeAfter: c.HedgeAfter}
+}
+
 func (c Config) withDefaults() Config {
-	if c.RequestTimeout == 0 {
-		c.RequestTimeout = 10 * time.Second
-	}
-	if c.MaxRequests == 0 {
-		c.MaxRequests = 128
-	}
+	r := c.remote().WithDefaults()
+	c.RequestTimeout, c.MaxRequests = r.RequestTimeout, r.MaxRequests
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}

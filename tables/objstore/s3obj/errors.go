@@ -1,7 +1,6 @@
 package s3obj
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"strings"
@@ -9,6 +8,8 @@ import (
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
+
+	"github.com/txcoord/txcoord/tables/objstore/remote"
 )
 
 // answered is the error that the server gave, and its HTTP status. Without a code
@@ -27,24 +28,33 @@ func answered(err error) (code string, status int) {
 	return api.ErrorCode(), status
 }
 
-func isStatus(err error, want int) bool {
-	_, status := answered(err)
-	return err != nil && status == want
-}
-
 // isNotFound tells a missing object from a missing bucket, where the server does.
 func isNotFound(err error) bool {
 	code, status := answered(err)
 	return status == http.StatusNotFound && (code == "NoSuchKey" || code == "NotFound")
 }
 
-// passing errors of a read may be gone the next time.
-func passing(err error) bool {
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || isCredentials(err) {
-		return false
-	}
+// Verdict implements remote.Driver.
+func (driver) Verdict(err error) remote.Verdict {
 	code, status := answered(err)
-	return status == 0 || status >= 500 || status == http.StatusTooManyRequests || code == "RequestTimeout"
+	switch {
+	case isCredentials(err):
+		return remote.Certain
+	case isNotFound(err):
+		return remote.NotFound
+	case status == http.StatusRequestedRangeNotSatisfiable:
+		return remote.BadRange
+	case status == http.StatusPreconditionFailed, status == http.StatusNotModified:
+		return remote.Refused
+	case status == http.StatusConflict && code == "ConditionalRequestConflict":
+		return remote.Undecided
+	case code == "" || status < 400 || status >= 500:
+		return remote.Unknown
+	case status == http.StatusTooManyRequests, code == "RequestTimeout":
+		return remote.Throttled
+	default:
+		return remote.Certain
+	}
 }
 
 // isCredentials reports whether there are no credentials to sign with.
@@ -55,5 +65,5 @@ func isCredentials(err error) bool {
 // isTransport reports whether the request met nobody.
 func isTransport(err error) bool {
 	var send *smithyhttp.RequestSendError
-	return errors.Is(err, errStalled) || errors.As(err, &send)
+	return errors.Is(err, remote.ErrStalled) || errors.As(err, &send)
 }

@@ -3,7 +3,6 @@ package s3obj
 import (
 	"context"
 	"fmt"
-	"iter"
 	"net/url"
 	"slices"
 	"strings"
@@ -15,56 +14,31 @@ import (
 	"github.com/txcoord/txcoord/tables/objstore"
 )
 
-// List yields the entries page by page, each as it was when its page was asked for.
-func (s *Store) List(ctx context.Context, o objstore.ListOptions) iter.Seq2[objstore.Entry, error] {
-	return func(yield func(objstore.Entry, error) bool) {
-		err := objstore.CheckPrefix(o.Prefix)
-		if err == nil {
-			err = s.list(ctx, o, yield)
-		}
-		if err != nil {
-			yield(objstore.Entry{}, fmt.Errorf("list %s: %w", s.name(o.Prefix), err))
-		}
-	}
-}
-
-func (s *Store) list(ctx context.Context, o objstore.ListOptions, yield func(objstore.Entry, error) bool) error {
-	in := &s3.ListObjectsV2Input{Bucket: &s.cfg.Bucket, EncodingType: types.EncodingTypeUrl}
-	if o.Prefix != "" {
-		in.Prefix = &o.Prefix
-	}
-	if o.StartAfter != "" {
-		in.StartAfter = &o.StartAfter
+// List implements remote.Driver.
+func (d driver) List(ctx context.Context, o objstore.ListOptions, next string) ([]objstore.Entry, string, error) {
+	in := &s3.ListObjectsV2Input{
+		Bucket: &d.bucket, EncodingType: types.EncodingTypeUrl, Prefix: set(o.Prefix), StartAfter: set(o.StartAfter), ContinuationToken: set(next),
 	}
 	if o.Delimiter {
 		in.Delimiter = aws.String("/")
 	}
-	for {
-		var out *s3.ListObjectsV2Output
-		err := s.read(ctx, func(ctx context.Context, _ func()) (err error) {
-			out, err = s.client.ListObjectsV2(ctx, in)
-			return err
-		})
-		if err != nil {
-			return err
-		}
-		entries, err := page(out)
-		if err != nil {
-			return err
-		}
-		for _, e := range entries {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			if !yield(e, nil) {
-				return nil
-			}
-		}
-		if !aws.ToBool(out.IsTruncated) || out.NextContinuationToken == nil {
-			return ctx.Err()
-		}
-		in.ContinuationToken = out.NextContinuationToken
+	out, err := d.client.ListObjectsV2(ctx, in)
+	if err != nil {
+		return nil, "", err
 	}
+	entries, err := page(out)
+	if !aws.ToBool(out.IsTruncated) {
+		return entries, "", err
+	}
+	return entries, aws.ToString(out.NextContinuationToken), err
+}
+
+// set is nil for a parameter that is not given.
+func set(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
 }
 
 // page is a page's objects and folders, which S3 lists apart, in one order.

@@ -1,0 +1,104 @@
+package remote
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/txcoord/txcoord/tables/objstore"
+)
+
+// PutIfAbsent writes the object unless the key holds one.
+func (s *Store) PutIfAbsent(ctx context.Context, key string, data []byte) error {
+	_, err := s.PutIf(ctx, key, data, objstore.IfAbsent())
+	return err
+}
+
+// Put writes the object, whether or not the key holds one.
+func (s *Store) Put(ctx context.Context, key string, data []byte) error {
+	_, err := s.PutIf(ctx, key, data, objstore.Always())
+	return err
+}
+
+// PutIf implements objstore.Conditional.
+func (s *Store) PutIf(ctx context.Context, key string, data []byte, c objstore.Condition) (etag string, err error) {
+	err = errors.Join(objstore.CheckKey(key), ctx.Err())
+	if err == nil {
+		etag, err = s.putIf(ctx, key, data, c)
+	}
+	if err != nil {
+		return "", fmt.Errorf("put %s: %w", s.driver.Name(key), err)
+	}
+	return etag, nil
+}
+
+func (s *Store) putIf(ctx context.Context, key string, data []byte, c objstore.Condition) (string, error) {
+	token := rand.Text()
+	etag, verdict, err := s.decided(ctx, key, data, c, token)
+	if err == nil {
+		return etag, nil
+	}
+	switch verdict {
+	case Refused, Undecided, Unknown:
+	default:
+		return "", err
+	}
+	// Refused, or nobody knows. Something on the way may have sent it twice, and a
+	// refusal is then that of the second, so that both are settled alike.
+	held, holder, headErr := s.head(ctx, key)
+	switch {
+	case headErr == nil && holder == token:
+		return held.ETag, nil
+	case verdict == Refused && (headErr == nil || errors.Is(headErr, objstore.ErrNotFound)):
+		return "", errors.Join(c.Refusal(), err)
+	case headErr == nil && c.IsAbsent():
+		return "", errors.Join(objstore.ErrExists, err)
+	}
+	return "", errors.Join(objstore.ErrUnknown, err, headErr)
+}
+
+// maxUndecided is how often a put is sent of which the store says that nothing is
+// settled, before it is unknown.
+const maxUndecided = 8
+
+// decided puts until the answer is another one than undecided. Each time it is the
+// same put.
+func (s *Store) decided(ctx context.Context, key string, data []byte, c objstore.Condition, token string) (string, Verdict, error) {
+	for n, wait := 1, 30*time.Millisecond; ; n, wait = n+1, 2*wait {
+		etag, verdict, err := s.hedged(ctx, func(ctx context.Context) (string, Verdict, error) {
+			return s.send(ctx, key, data, c, token)
+		})
+		if err == nil || verdict != Undecided || n == maxUndecided || !sleep(ctx, jitter(wait)) {
+			return etag, verdict, err
+		}
+	}
+}
+
+// send sends a put once.
+func (s *Store) send(ctx context.Context, key string, data []byte, c objstore.Condition, token string) (etag string, v Verdict, err error) {
+	v, err = s.once(ctx, func(ctx context.Context, moved func()) (err error) {
+		etag, err = s.driver.Put(ctx, key, &seekable{bytes.NewReader(data), moved}, int64(len(data)), c, token)
+		return err
+	})
+	if _, ok := c.ETag(); ok && v == NotFound {
+		v = Refused
+	}
+	return etag, v, err
+}
+
+// seekable notes that it is being read, and so sent. It has no WriteTo, which would
+// give everything away at once.
+type seekable struct {
+	io.ReadSeeker
+	moved func()
+}
+
+// Read implements io.Reader.
+func (s *seekable) Read(p []byte) (int, error) {
+	s.moved()
+	return s.ReadSeeker.Read(p)
+}
