@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -19,6 +20,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/resolver/manual"
 
 	"github.com/txcoord/txcoord/clients/go"
 )
@@ -27,6 +30,9 @@ import (
 type process struct {
 	t      testing.TB
 	config serverConfig
+
+	// replicas are the processes that clients go to; nil: this one alone.
+	replicas []*process
 
 	mu      sync.Mutex
 	address string
@@ -120,6 +126,13 @@ func (p *process) kill() {
 	<-r.ended
 }
 
+// signal sends a signal, to stop the process where it is and to let it go on.
+func (p *process) signal(sig syscall.Signal) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_ = p.running.cmd.Process.Signal(sig)
+}
+
 // ended reports whether the process ends by itself within a time.
 func (p *process) ended(within time.Duration) bool {
 	p.mu.Lock()
@@ -174,18 +187,36 @@ func (p *process) trace() []string {
 // dial makes a client that finds the server at whatever port its latest life has.
 func (p *process) dial() *client.Client {
 	p.t.Helper()
-	return client.New(p.connect(), client.Options{})
+	o := client.Options{}
+	if p.replicas != nil {
+		o.TryFor = 3 * time.Second
+	}
+	return client.New(p.connect(), o)
 }
 
 func (p *process) connect() *grpc.ClientConn {
 	p.t.Helper()
-	find := func(ctx context.Context, _ string) (net.Conn, error) {
-		p.mu.Lock()
-		address := p.address
-		p.mu.Unlock()
+	all := p.replicas
+	if all == nil {
+		all = []*process{p}
+	}
+	names := map[string]*process{}
+	var endpoints []resolver.Endpoint
+	for i, one := range all {
+		name := fmt.Sprintf("replica-%d", i)
+		names[name] = one
+		endpoints = append(endpoints, resolver.Endpoint{Addresses: []resolver.Address{{Addr: name}}})
+	}
+	find := func(ctx context.Context, name string) (net.Conn, error) {
+		one := names[name]
+		one.mu.Lock()
+		address := one.address
+		one.mu.Unlock()
 		return (&net.Dialer{}).DialContext(ctx, "tcp", address)
 	}
-	cc, err := grpc.NewClient("passthrough:///txcoord",
+	r := manual.NewBuilderWithScheme("e2e")
+	r.InitialState(resolver.State{Endpoints: endpoints})
+	cc, err := grpc.NewClient("e2e:///txcoord", grpc.WithResolvers(r), grpc.WithDefaultServiceConfig(`{"loadBalancingConfig":[{"round_robin":{}}]}`),
 		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDisableRetry(), grpc.WithContextDialer(find),
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: 10 * time.Millisecond, Multiplier: 1.3, Jitter: 0.2, MaxDelay: 100 * time.Millisecond},

@@ -33,6 +33,8 @@ type serverConfig struct {
 	Kill   *kill
 	Slots  int
 	Limits coordinator.Limits
+	// Shared is a store for several servers; nil: a file in Dir, for one.
+	Shared *sharedStore
 	// LogStore is for tables of mode delta-storage; may be nil.
 	LogStore *dynamo.Config
 }
@@ -66,6 +68,9 @@ func serverMain(config string) int {
 }
 
 func serve(ctx context.Context, c serverConfig) error {
+	if c.Shared != nil {
+		return serveReplica(ctx, c)
+	}
 	g, err := newGate(c)
 	if err != nil {
 		return err
@@ -75,7 +80,7 @@ func serve(ctx context.Context, c serverConfig) error {
 		return err
 	}
 	defer store.Close()
-	catalog, err := openCatalog(ctx, c, gatedStore{store, g}, g)
+	catalog, err := openCatalog(ctx, c, gatedStore{store, g}, g, "")
 	if err != nil {
 		return err
 	}
@@ -83,7 +88,7 @@ func serve(ctx context.Context, c serverConfig) error {
 	return listen(ctx, catalog)
 }
 
-func openCatalog(ctx context.Context, c serverConfig, store lock.Store, g *gate) (*coordinator.Catalog, error) {
+func openCatalog(ctx context.Context, c serverConfig, store lock.Store, g *gate, address string) (*coordinator.Catalog, error) {
 	root := filepath.Join(c.Dir, warehouseDir)
 	files, err := fileobj.New(root, fileobj.Config{})
 	if err != nil {
@@ -96,6 +101,7 @@ func openCatalog(ctx context.Context, c serverConfig, store lock.Store, g *gate)
 	return coordinator.Open(ctx, coordinator.Config{
 		LogStore: logs, Warehouse: root, Store: store, Objects: folder{root, gatedObjects{files, g}},
 		ReadCheckpoint: checkpoint.Read, Version: "e2e", Slots: c.Slots, Limits: c.Limits,
+		SharedStore: c.Shared != nil, Address: address,
 		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 }

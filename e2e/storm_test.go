@@ -63,6 +63,8 @@ type storm struct {
 	seed     uint64
 	suicides int
 	deadline context.Context
+	// disturb is what happens to the servers, again and again.
+	disturb func()
 	// altered: others change tables' metadata, so that even blind appends may lose.
 	altered bool
 
@@ -72,7 +74,9 @@ type storm struct {
 }
 
 func newStorm(w *world, seed uint64) *storm {
-	return &storm{world: w, rng: rand.New(rand.NewPCG(seed, 0)), seed: seed, live: map[string][]dataFile{}}
+	s := &storm{world: w, rng: rand.New(rand.NewPCG(seed, 0)), seed: seed, live: map[string][]dataFile{}}
+	s.disturb = s.killOnce
+	return s
 }
 
 // run kills the server so many times under so many clients, and lets these finish
@@ -89,7 +93,7 @@ func (s *storm) run(kills, clients int) {
 	running.Go(func() { s.watch(stop) })
 	running.Go(func() { s.neverBack(stop) })
 	for range kills {
-		s.killOnce()
+		s.disturb()
 	}
 	time.Sleep(300 * time.Millisecond)
 	close(stop)
@@ -159,9 +163,14 @@ func (s *storm) neverBack(stop <-chan struct{}) {
 	ctx, cancel := until(stop)
 	defer cancel()
 	cc := s.connect()
+	same := client.New(cc, client.Options{TryFor: 3 * time.Second})
 	last := &txcoordv1.Snapshot{}
 	for ctx.Err() == nil {
-		now, err := client.New(cc, client.Options{}).Snapshot(ctx)
+		reader := client.New(cc, client.Options{})
+		if s.replicas != nil {
+			reader = same // each replica may be behind what another one has shown, but not to who saw it
+		}
+		now, err := reader.Snapshot(ctx)
 		if err != nil {
 			if ctx.Err() == nil {
 				s.t.Errorf("read a snapshot: %v", err)

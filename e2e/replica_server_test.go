@@ -1,0 +1,147 @@
+package e2e_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/txcoord/txcoord/coordinator"
+	"github.com/txcoord/txcoord/coordinator/rpc"
+	"github.com/txcoord/txcoord/lock"
+	"github.com/txcoord/txcoord/lock/dynamostore"
+	"github.com/txcoord/txcoord/lock/etcdstore"
+)
+
+// sharedStore is a store that several servers share: an etcd cluster, or a table.
+type sharedStore struct {
+	Endpoints                               []string
+	Table, Region, Endpoint, Access, Secret string
+}
+
+func (s *sharedStore) open(ctx context.Context) (lock.Store, error) {
+	if len(s.Endpoints) > 0 {
+		return etcdstore.Open(ctx, etcdstore.Config{Endpoints: s.Endpoints, Prefix: "storm/", RequestTimeout: time.Second})
+	}
+	return dynamostore.Open(ctx, s.dynamo())
+}
+
+func (s *sharedStore) dynamo() dynamostore.Config {
+	return dynamostore.Config{
+		Table: s.Table, Region: s.Region, Endpoint: s.Endpoint, AccessKey: s.Access, SecretKey: s.Secret, RequestTimeout: time.Second,
+	}
+}
+
+// replica is one server of several; its catalog is opened anew when the journal has
+// gone past it.
+type replica struct {
+	open func(context.Context) (*coordinator.Catalog, error)
+
+	mu      sync.Mutex
+	catalog *coordinator.Catalog
+}
+
+func (r *replica) current() *coordinator.Catalog {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.catalog
+}
+
+func (r *replica) set(c *coordinator.Catalog) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.catalog = c
+}
+
+func (r *replica) find(string) (rpc.Catalog, error) {
+	if c := r.current(); c != nil {
+		return c, nil
+	}
+	return nil, &coordinator.Error{Reason: coordinator.ReplicaBehind, Message: "starts again", RetryAfter: 100 * time.Millisecond}
+}
+
+// lapped is what a server prints when the journal has gone past it.
+const lapped = "LAPPED"
+
+func (r *replica) keepUp(ctx context.Context) error {
+	for {
+		c := r.current()
+		select {
+		case <-c.Behind():
+		case <-ctx.Done():
+			return nil
+		}
+		fmt.Fprintln(os.Stderr, lapped)
+		r.set(nil)
+		err := c.Close(ctx)
+		if err == nil {
+			c, err = r.open(ctx)
+		}
+		if err != nil {
+			return err
+		}
+		r.set(c)
+	}
+}
+
+// serveReplica serves from a shared store until ctx ends, and then in order.
+func serveReplica(ctx context.Context, c serverConfig) error {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	g, err := newGate(c)
+	if err != nil {
+		return err
+	}
+	store, err := c.Shared.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	r := &replica{open: func(ctx context.Context) (*coordinator.Catalog, error) {
+		return openCatalog(ctx, c, store, g, l.Addr().String())
+	}}
+	if r.catalog, err = r.open(ctx); err != nil {
+		return err
+	}
+	s, err := rpc.NewServer(rpc.Config{Find: r.find, Version: "e2e", Dial: func(address string) (*grpc.ClientConn, error) {
+		return grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	}})
+	if err != nil {
+		return err
+	}
+	up, down := context.WithCancel(ctx)
+	kept := make(chan error, 1)
+	go func() {
+		defer down()
+		kept <- r.keepUp(up)
+	}()
+	go func() {
+		<-up.Done()
+		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer cancel()
+		s.Stop(grace)
+	}()
+	fmt.Println(l.Addr())
+	err = s.Serve(l)
+	down()
+	return errors.Join(err, <-kept, r.end(context.WithoutCancel(ctx)))
+}
+
+func (r *replica) end(ctx context.Context) error {
+	c := r.current()
+	if c == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	_ = c.Drain(ctx) // another replica goes on
+	return c.Close(context.WithoutCancel(ctx))
+}
