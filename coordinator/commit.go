@@ -33,9 +33,10 @@ func (c *Catalog) Commit(ctx context.Context, r CommitRequest) (Outcome, error) 
 		want.digests[row.ID] = r.Tables[i].Digests
 	}
 	if !c.decided(ref.id) {
-		// The same call may be under way twice: what one of them decided, and swept, is
-		// the answer of the other.
+		// The same call may be under way twice, here or at another replica: what one of
+		// them decided, and swept, is the answer of the other.
 		decided, err := c.decideParts(ctx, ref, r, rows, releases)
+		err = c.afterHead(ctx, err)
 		switch {
 		case err == nil:
 			want = decided
@@ -97,7 +98,8 @@ func (c *Catalog) CommitOnce(ctx context.Context, r OnceRequest) (Outcome, strin
 		o, err := c.answer(ctx, ref, want, r.Wait, r.WaitLimit)
 		return o, c.tokenOf(ref), err
 	}
-	if want, err = c.decideOnce(ctx, ref, r); err != nil {
+	want, err = c.decideOnce(ctx, ref, r)
+	if err = c.afterHead(ctx, err); err != nil {
 		if want, decided, _ = c.decidedOnce(ref, r); !decided || want.digests == nil {
 			return Outcome{}, "", err
 		}

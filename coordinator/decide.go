@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/txcoord/txcoord/tables"
 	"github.com/txcoord/txcoord/tables/objstore"
@@ -13,8 +14,10 @@ import (
 // candidate is a transaction on its way to its decision.
 type candidate struct {
 	submission
-	ref   txnRef
-	parts map[twophase.TableID]*part
+	ref txnRef
+	// arrived is when the call came, on the boot clock.
+	arrived time.Duration
+	parts   map[twophase.TableID]*part
 	// tables that it writes or reads.
 	tables []twophase.TableID
 	// files that it read, as the client named them, and the table's URI.
@@ -89,7 +92,7 @@ const decideTries = 100
 // decideLoop looks at open tables, asks for the record, and mends what the answer
 // says is missing, until the transaction is decided or refused.
 func (c *Catalog) decideLoop(ctx context.Context, d *candidate) error {
-	d.forward = forwardOf(ctx)
+	d.forward, d.arrived = forwardOf(ctx), c.cfg.Boot()
 	if err := c.upTo(ctx, d.ref.begun); err != nil {
 		return err
 	}
@@ -127,6 +130,11 @@ func (c *Catalog) mend(ctx context.Context, d *candidate, r *twophase.Refused) e
 	case twophase.ReasonTooLarge:
 		return c.tooLarge(d.request.Commit.Record)
 	default:
+		if c.cfg.SharedStore && time.Duration(c.headAt.Load()) < d.arrived {
+			// Another replica may have done what is missing, such as to abort the attempt
+			// before: a refusal counts if the head was read after the call came (R5).
+			return c.catchUp(ctx)
+		}
 		return c.refusal(d.ref, r)
 	}
 }

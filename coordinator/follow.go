@@ -67,6 +67,18 @@ func (c *Catalog) followOnce(ctx context.Context) (seen bool, err error) {
 	return c.next() != was, err
 }
 
+// afterHead returns an error of a call once the head was read after it, so that what
+// another replica did is not refused for not being seen here (R5).
+func (c *Catalog) afterHead(ctx context.Context, err error) error {
+	if err == nil || !c.cfg.SharedStore || ctx.Err() != nil {
+		return err
+	}
+	if failed := c.catchUp(ctx); failed != nil {
+		return failed
+	}
+	return err
+}
+
 // watchRing hears of entries. Those that are folded already, of this replica's own
 // for one, are nothing to look for.
 func (c *Catalog) watchRing(ctx context.Context, store lock.Watcher, moved chan<- struct{}) {

@@ -260,13 +260,21 @@ func (ps *payloads) read(ctx context.Context, id payloadID) ([]byte, place, erro
 		return item.Value, inStore, nil
 	}
 	if !errors.Is(err, lock.ErrNotFound) {
-		return nil, placeUnknown, err
+		return nil, placeUnknown, away(ctx, StoreUnavailable, "the catalog's store", err)
 	}
 	b, err := ps.own.get(ctx, id.object())
 	if errors.Is(err, objstore.ErrNotFound) {
 		return nil, placeUnknown, errNoPayload
 	}
-	return b, inObject, err
+	return b, inObject, away(ctx, ObjectsUnavailable, "the warehouse", err)
+}
+
+// away is the error of a place that did not answer: it says nothing of what is there.
+func away(ctx context.Context, reason Reason, place string, err error) error {
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	return &Error{Reason: reason, Message: place + " cannot be used now; repeat the call", Cause: err}
 }
 
 // removeAtOnce is how many payloads are deleted at a time: stores that commit what

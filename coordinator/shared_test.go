@@ -334,3 +334,50 @@ func TestQueueGoesToTheWinner(t *testing.T) {
 		t.Errorf("sent on to %v", sent)
 	}
 }
+
+// TestRefusedAtTheHeadOnly: a replica that has not seen what another one did refuses
+// nothing for that. It follows once an hour, so it looks only when it is asked.
+func TestRefusedAtTheHeadOnly(t *testing.T) {
+	t.Parallel()
+	first := sharedWorld("one:1", time.Hour)
+	first.cfg.Limits.FollowInterval = time.Hour
+	one := first.open(t)
+	two := one.replica(t, func(r *world) { r.cfg.Address = "two:1" })
+	one.create("t", twophase.ModeExclusive)
+	b := one.begin("job")
+	two.stage(b.Token, blind("t", "a")) // TABLE_NOT_FOUND, by its own fold
+	if _, err := one.catalog.Abort(one.ctx(), coordinator.OutcomeRef{Token: b.Token}, "no more"); err != nil {
+		t.Fatal(err)
+	}
+	r := once("job", blind("t", "b"))
+	r.Attempt = 2 // ATTEMPT_UNDECIDED, by its own fold
+	if o, _, err := two.catalog.CommitOnce(two.ctx(), r); err != nil || o.Committed == nil {
+		t.Errorf("%+v, %v", o, err)
+	}
+}
+
+// TestSameCallAtTwoReplicas: the first answer was lost. What one replica decided,
+// published and swept is the answer of another one that has not seen any of it.
+func TestSameCallAtTwoReplicas(t *testing.T) {
+	t.Parallel()
+	first := sharedWorld("one:1", time.Hour)
+	first.cfg.Limits.FollowInterval = time.Hour
+	one := first.open(t)
+	one.create("t", twophase.ModeExclusive)
+	two := one.replica(t, func(r *world) { r.cfg.Address = "two:1" })
+	b := one.begin("job")
+	part := one.stage(b.Token, blind("t", "a"))
+	call := coordinator.CommitRequest{Token: b.Token, Tables: []coordinator.TableParts{parts("t", part.Digest)}}
+	want, err := one.catalog.Commit(one.ctx(), call)
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the payload to be swept", func() bool {
+		items, err := one.store.Scan(one.ctx(), "pay/", "", 0)
+		return err == nil && len(items) == 0
+	})
+	got, err := two.catalog.Commit(two.ctx(), call)
+	if err != nil || fmt.Sprint(deliveries(got)) != fmt.Sprint(deliveries(want)) {
+		t.Errorf("%+v, %v", got, err)
+	}
+}

@@ -263,7 +263,10 @@ func (c *Catalog) pieces(ctx context.Context, ref txnRef, row TableInfo, digests
 
 func (c *Catalog) pieceError(row TableInfo, d twophase.Digest, err error) error {
 	detail := &TableDetail{Table: row.Name, TableID: row.ID, URI: row.URI, Version: twophase.NoVersion, File: d.String()}
+	var own *Error
 	switch {
+	case errors.As(err, &own):
+		return own // the place did not answer
 	case errors.Is(err, errNoPayload):
 		return &Error{
 			Reason: PartNotStaged, Table: detail,

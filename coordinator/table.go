@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"net/url"
 	"path/filepath"
@@ -15,8 +16,25 @@ import (
 	"github.com/txcoord/txcoord/twophase"
 )
 
-// table finds a table by name, id or URI.
+// table finds a table by name, id or URI. That there is none is said only after the
+// journal's head was read: another replica may just have brought it in (R5).
 func (c *Catalog) table(ref string) (TableInfo, error) {
+	info, err := c.foldedTable(ref)
+	if !c.cfg.SharedStore || !errors.Is(err, &Error{Reason: TableNotFound}) {
+		return info, err
+	}
+	ctx, cancel := context.WithTimeout(c.life, atLeastWait)
+	defer cancel()
+	if failed := c.catchUp(ctx); isContext(failed) {
+		return info, &Error{Reason: StoreUnavailable, Message: "the catalog's store does not answer; repeat the call", Cause: failed}
+	} else if failed != nil {
+		return info, failed
+	}
+	return c.foldedTable(ref)
+}
+
+// foldedTable finds a table in the fold as it is.
+func (c *Catalog) foldedTable(ref string) (TableInfo, error) {
 	if ref == "" {
 		return TableInfo{}, fieldError("table", "", "is missing", "name a table by name, id or URI")
 	}

@@ -122,6 +122,7 @@ func newFleet(t *testing.T, shared func(i int) *sharedStore) *fleet {
 	t.Logf("-storm.seed %d", seed)
 	config := stormConfig()
 	config.Limits.TakeOverAfter, config.Limits.Heartbeat, config.Limits.FollowInterval = 100*time.Millisecond, 500*time.Millisecond, 200*time.Millisecond
+	config.Slots = 24 // a pause of some seconds is a lap
 	config.Shared = shared(0)
 	w := newWorld(t, config)
 	w.replicas = []*process{w.process}
