@@ -4,6 +4,8 @@
 //	go run ./bench -run B1      time of one transaction over 1, 10, 50 tables
 //	go run ./bench -run B2      1, 8, 64 writers on one table
 //	go run ./bench -run B6      SIGKILL with 1,000 transactions in flight
+//	go run ./bench -run B9      checkpoints of a table with 1,000,000 files
+//	go run ./bench -run replay  open a log of 2,000 versions, beside delta-rs
 //	go run ./bench              all of them
 //
 // The figures go to standard output, with -json FILE also to a file. What does not
@@ -35,6 +37,7 @@ import (
 	"github.com/txcoord/txcoord/bench/measure"
 	"github.com/txcoord/txcoord/bench/scenario"
 	"github.com/txcoord/txcoord/bench/self"
+	"github.com/txcoord/txcoord/bench/upkeep"
 	"github.com/txcoord/txcoord/lock"
 	"github.com/txcoord/txcoord/lock/boltstore"
 	txcoordv1 "github.com/txcoord/txcoord/proto/txcoord/v1"
@@ -48,6 +51,14 @@ func main() {
 	if len(os.Args) > 1 && os.Args[1] == self.Command {
 		stop()
 		serve()
+		return
+	}
+	if len(os.Args) > 1 && os.Args[1] == upkeep.Command {
+		if err := upkeep.Step(ctx, os.Args[2:], os.Stdout); err != nil {
+			stop()
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
 		return
 	}
 	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil {
@@ -77,13 +88,14 @@ type options struct {
 	json, profile   string
 	strict          bool
 	config          scenario.Config
+	upkeep          upkeep.Config
 }
 
 func parse(args []string, stderr io.Writer) (options, error) {
 	f := flag.NewFlagSet("bench", flag.ContinueOnError)
 	f.SetOutput(stderr)
 	var o options
-	runs := f.String("run", "B1,B2,B6", "which benchmarks")
+	runs := f.String("run", "B1,B2,B6,B9,replay", "which benchmarks")
 	contenders := f.String("contenders", "seq,occ,dstor,txcoord,txcoord-open", "who takes part")
 	tables := f.String("tables", "1,10,50", "B1: tables per transaction")
 	writers := f.String("writers", "1,8,64", "B2: writers on one table")
@@ -92,6 +104,8 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	f.DurationVar(&o.config.Duration, "duration", 6*time.Second, "B2: per contender and number of writers, over all rounds")
 	f.IntVar(&o.config.InFlight, "inflight", 1000, "B6: transactions in flight")
 	f.DurationVar(&o.config.Warm, "warm", 2*time.Second, "B6: how long clients run before each kill")
+	f.IntVar(&o.upkeep.Files, "files", 1_000_000, "B9: live files")
+	f.IntVar(&o.upkeep.Versions, "versions", 2_000, "replay: versions in the log")
 	f.StringVar(&o.config.Dir, "dir", "", "where tables and stores go; a fresh folder that is removed afterwards if empty")
 	f.StringVar(&o.json, "json", "", "also write the figures to this file")
 	f.StringVar(&o.profile, "profile", "", "folder for profiles of the servers' processor")
@@ -103,8 +117,8 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	var err, wrong error
 	o.config.Tables, err = numbers(*tables)
 	o.config.Writers, wrong = numbers(*writers)
-	if o.config.Rounds < 1 || o.config.Transactions < 1 || o.config.InFlight < 1 {
-		wrong = errors.Join(wrong, errors.New("-rounds, -transactions and -inflight begin at 1"))
+	if min(o.config.Rounds, o.config.Transactions, o.config.InFlight, o.upkeep.Files, o.upkeep.Versions) < 1 {
+		wrong = errors.Join(wrong, errors.New("-rounds, -transactions, -inflight, -files and -versions begin at 1"))
 	}
 	return o, errors.Join(err, wrong)
 }
@@ -137,21 +151,34 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	if o.config.Contenders, err = contenders(ctx, o); err != nil {
 		return err
 	}
+	o.upkeep.Dir, o.upkeep.Rounds, o.upkeep.Progress = o.config.Dir, o.config.Rounds, stderr
 	report := measure.NewReport(time.Now())
 	for _, name := range o.run {
-		if err := benchmark(ctx, name, o.config, report, stdout); err != nil {
+		if err := benchmark(ctx, name, o, report, stdout); err != nil {
 			return err
 		}
 	}
 	return finish(o, report)
 }
 
-func benchmark(ctx context.Context, name string, c scenario.Config, report *measure.Report, stdout io.Writer) error {
-	b, ok := scenario.Benchmarks()[name]
+// benchmarks are all of them, by name. Those without contenders need no server.
+func benchmarks(o options) map[string]func(context.Context) (*measure.Result, error) {
+	all := map[string]func(context.Context) (*measure.Result, error){
+		"B9":     func(ctx context.Context) (*measure.Result, error) { return upkeep.B9(ctx, o.upkeep) },
+		"replay": func(ctx context.Context) (*measure.Result, error) { return upkeep.Replay(ctx, o.upkeep) },
+	}
+	for name, b := range scenario.Benchmarks() {
+		all[name] = func(ctx context.Context) (*measure.Result, error) { return b(ctx, o.config) }
+	}
+	return all
+}
+
+func benchmark(ctx context.Context, name string, o options, report *measure.Report, stdout io.Writer) error {
+	b, ok := benchmarks(o)[name]
 	if !ok {
 		return fmt.Errorf("there is no benchmark %q", name)
 	}
-	r, err := b(ctx, c)
+	r, err := b(ctx)
 	if err != nil {
 		return err
 	}
@@ -190,6 +217,9 @@ func finish(o options, report *measure.Report) error {
 
 // contenders builds those that were asked for.
 func contenders(ctx context.Context, o options) ([]contend.Contender, error) {
+	if !slices.ContainsFunc(o.run, func(name string) bool { return scenario.Benchmarks()[name] != nil }) {
+		return nil, nil // nobody contends
+	}
 	all := map[string]contend.Contender{
 		"seq": contend.Seq{Objects: openObjects}, "occ": contend.OCC{Objects: openObjects},
 		"dstor": contend.Dynamo{Objects: openObjects, Keys: openKeys},

@@ -2,7 +2,9 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -11,12 +13,20 @@ import (
 
 	"github.com/txcoord/txcoord/bench/measure"
 	"github.com/txcoord/txcoord/bench/self"
+	"github.com/txcoord/txcoord/bench/upkeep"
 )
 
 // TestMain lets the test binary be the server that the benchmark starts itself as.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == self.Command {
 		serve()
+		return
+	}
+	if len(os.Args) > 1 && os.Args[1] == upkeep.Command {
+		if err := upkeep.Step(context.Background(), os.Args[2:], os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
 		return
 	}
 	os.Exit(m.Run())
@@ -27,7 +37,7 @@ func TestRunItself(t *testing.T) {
 	profiles := t.TempDir()
 	var out strings.Builder
 	err := run(t.Context(), []string{
-		"-contenders", "txcoord,txcoord-open", "-rounds", "1", "-transactions", "2", "-tables", "2", "-writers", "3",
+		"-run", "B1,B2,B6", "-contenders", "txcoord,txcoord-open", "-rounds", "1", "-transactions", "2", "-tables", "2", "-writers", "3",
 		"-duration", "50ms", "-inflight", "20", "-warm", "100ms", "-profile", profiles,
 	}, &out, t.Output())
 	if err != nil {
@@ -105,5 +115,21 @@ func TestStrictNamesWhatWasMissed(t *testing.T) {
 	err := finish(options{strict: true}, report)
 	if err == nil || !strings.Contains(err.Error(), "too slow") || strings.Contains(err.Error(), "quick") {
 		t.Errorf("with -strict: %v", err)
+	}
+}
+
+// Small ones of those that read and keep logs.
+func TestRunUpkeep(t *testing.T) {
+	var out strings.Builder
+	err := run(t.Context(), []string{"-run", "B9,replay", "-rounds", "1", "-files", "3000", "-versions", "30"}, &out, t.Output())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		`classic +of all`, `v2 +after 1,000 more .* 2 +1 `, `txcoord, state`, `txcoord, live files`, "DeltaTable\\(path\\)|delta-rs is not here",
+	} {
+		if !regexp.MustCompile(want).MatchString(out.String()) {
+			t.Errorf("%q is not in:\n%s", want, out.String())
+		}
 	}
 }

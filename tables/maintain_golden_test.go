@@ -1,8 +1,10 @@
 package tables_test
 
 import (
+	"encoding/json"
 	"errors"
 	"flag"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -95,4 +97,66 @@ func checkpointed(t *testing.T, table goldentest.Table, v twophase.Version) bool
 		t.Errorf("%s: version %d: %d adds: %s", table.Name, v, c.Adds, diff)
 	}
 	return true
+}
+
+// TestGoldenSidecars: the same for checkpoints with sidecars. The tables are moved to
+// them by one more version, which says so in protocol and properties.
+func TestGoldenSidecars(t *testing.T) {
+	written := 0
+	for _, table := range goldentest.Tables(t) {
+		if table.MustFail != "" || table.Refused != "" {
+			continue
+		}
+		k := goldenLog(t, table.Dir, isCommit)
+		k.next = twophase.Version(len(k.names()))
+		p := k.profile()
+		var meta map[string]any
+		if err := json.Unmarshal(p.MetaData.Raw, &meta); err != nil {
+			t.Fatal(err)
+		}
+		config := maps.Clone(p.MetaData.Configuration)
+		if config == nil {
+			config = map[string]string{}
+		}
+		config["delta.checkpointPolicy"] = "v2"
+		meta["configuration"] = config
+		k.commit(withSidecars(p.Protocol), `{"metaData":`+marshal(t, meta)+`}`)
+		want := k.seen()
+		keeper, s := k.survey(tables.Latest)
+		c, err := keeper.Checkpoint(t.Context(), s, nil)
+		if err != nil || !c.V2 {
+			t.Errorf("%s: %+v, %v", table.Name, c, err)
+			continue
+		}
+		written++
+		if diff := cmp.Diff(want, k.without(isCommit).seen()); diff != "" || c.Adds != int64(len(want.Files)) {
+			t.Errorf("%s: %d adds: %s", table.Name, c.Adds, diff)
+		}
+	}
+	if written < 90 {
+		t.Errorf("%d tables were checkpointed", written)
+	}
+}
+
+// withSidecars is a protocol line that has all that another protocol has, and V2
+// checkpoints.
+func withSidecars(p tables.Protocol) string {
+	reader, writer := []string{"v2Checkpoint"}, []string{"v2Checkpoint"}
+	for i, features := range [][]string{2: {"appendOnly", "invariants"}, 3: {"checkConstraints"}, 4: {"changeDataFeed", "generatedColumns"}, 5: {"columnMapping"}, 6: {"identityColumns"}} {
+		if p.MinWriter < 7 && i <= p.MinWriter {
+			writer = append(writer, features...)
+		}
+	}
+	if p.MinReader == 2 {
+		reader = append(reader, "columnMapping")
+	}
+	add := func(to, more []string) []string {
+		for _, f := range more {
+			if !slices.Contains(to, f) {
+				to = append(to, f)
+			}
+		}
+		return to
+	}
+	return featureProtocol(add(reader, p.ReaderFeatures), add(writer, p.WriterFeatures))
 }

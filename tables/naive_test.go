@@ -72,7 +72,9 @@ func (n *naiveTable) take(v int64, raw []byte) error {
 				if err := json.Unmarshal(a.Configuration, &text); err != nil {
 					return err
 				}
-				n.domains[a.Domain] = text
+				if n.domains[a.Domain] = text; a.Removed {
+					delete(n.domains, a.Domain)
+				}
 			case "protocol":
 				n.features = a.WriterFeatures
 			case "metaData":

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/txcoord/txcoord/tables"
+	"github.com/txcoord/txcoord/tables/checkpoint"
 	"github.com/txcoord/txcoord/twophase"
 )
 
@@ -55,6 +56,7 @@ type lake struct {
 	names   int
 	decided int
 	lost    int
+	kept    bool // a checkpoint was made
 }
 
 func newLake(t *testing.T, r *rapid.T) *lake {
@@ -62,7 +64,7 @@ func newLake(t *testing.T, r *rapid.T) *lake {
 	features := []string{"appendOnly", "invariants", "domainMetadata", "deletionVectors"}
 	config := []string{`"delta.enableDeletionVectors":"true"`}
 	info := `{"commitInfo":{}}`
-	for _, f := range []string{"inCommitTimestamp", "rowTracking", "changeDataFeed", "typeWidening", "vacuumProtocolCheck"} {
+	for _, f := range []string{"inCommitTimestamp", "rowTracking", "changeDataFeed", "typeWidening", "vacuumProtocolCheck", "v2Checkpoint"} {
 		if rapid.Bool().Draw(r, f) {
 			features = append(features, f)
 		}
@@ -71,8 +73,11 @@ func newLake(t *testing.T, r *rapid.T) *lake {
 		config = append(config, timesOn)
 		info = `{"commitInfo":{"inCommitTimestamp":1000}}`
 	}
+	if slices.Contains(features, "v2Checkpoint") && rapid.Bool().Draw(r, "sidecars") {
+		config = append(config, `"delta.checkpointPolicy":"v2"`)
+	}
 	readers := slices.DeleteFunc(slices.Clone(features), func(f string) bool {
-		return f != "deletionVectors" && f != "typeWidening" && f != "vacuumProtocolCheck"
+		return f != "deletionVectors" && f != "typeWidening" && f != "vacuumProtocolCheck" && f != "v2Checkpoint"
 	})
 	w.put(text(info, featureProtocol(readers, slices.Clone(features)), metaOf(schemaJSON, nil, strings.Join(config, ","))))
 	w.reload()
@@ -159,7 +164,11 @@ func (w *lake) begin() {
 	case kind == "compact" && ok:
 		x.lines = []string{rearrange(removeOf(path, f)), rearrange(addRows(w.name(), int(f.rows)))}
 	case kind == "domain":
-		x.lines = []string{domainLine(rapid.SampledFrom([]string{"d", "e"}).Draw(w.r, "domain")), addRows(w.name(), int(rows))}
+		line := domainLine(rapid.SampledFrom([]string{"d", "e"}).Draw(w.r, "domain"))
+		if rapid.Bool().Draw(w.r, "removed") {
+			line = strings.Replace(line, `"removed":false`, `"removed":true`, 1)
+		}
+		x.lines = []string{line, addRows(w.name(), int(rows))}
 	case kind == "column":
 		x.lines = []string{w.metaData(func(m *metaJSON) { m.addColumn(w.name()) })}
 	case kind == "property":
@@ -404,6 +413,7 @@ func (w *lake) agrees() {
 	if diff := cmp.Diff(want, live); diff != "" {
 		w.r.Fatalf("live files (-naive +state):\n%s", diff)
 	}
+	w.filesAgree()
 	if diff := cmp.Diff(w.naive.txns, s.Txns()); diff != "" {
 		w.r.Fatalf("txns (-naive +state):\n%s", diff)
 	}
@@ -415,12 +425,61 @@ func (w *lake) agrees() {
 	}
 }
 
+// filesAgree compares paths, deletion vectors and row ids.
+func (w *lake) filesAgree() {
+	all, err := w.log.LiveFiles(w.t.Context(), tables.Latest)
+	if err != nil {
+		w.r.Fatal(err)
+	}
+	got, want := map[string]string{}, map[string]string{}
+	for _, f := range all {
+		var a naiveAction
+		if err := json.Unmarshal(f.Raw, &a); err != nil {
+			w.r.Fatal(err)
+		}
+		got[f.Path] = f.DV + rowIDsOf(a.BaseRowID, a.RowVersion)
+	}
+	for path, f := range w.naive.files {
+		want[path] = rowIDsOf(f.base, f.version)
+		if f.dv != "" {
+			want[path] = "u" + f.dv + "@1" + want[path]
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		w.r.Fatalf("files, their vectors and row ids (-naive +log):\n%s", diff)
+	}
+}
+
+func rowIDsOf(base, version *int64) string {
+	if base == nil || version == nil {
+		return ""
+	}
+	return fmt.Sprintf(" rows %d@%d", *base, *version)
+}
+
+// checkpointed lets the log go on from a checkpoint: it says the same, with the
+// commits below it or without them.
+func (w *lake) checkpointed() {
+	cfg := w.log.LogConfig
+	cfg.ReadCheckpoint = checkpoint.Read
+	w.log, w.kept = tables.NewLog(cfg), true
+	k := tables.NewKeeper(tables.KeeperConfig{Log: cfg, Format: checkpoint.Format(), SidecarRows: 3, TempDir: w.t.TempDir()})
+	s, err := k.Survey(w.t.Context(), tables.Latest)
+	if err != nil {
+		w.r.Fatal(err)
+	}
+	if _, err := k.Checkpoint(w.t.Context(), s, nil); err != nil {
+		w.r.Fatal(err)
+	}
+	w.agrees()
+}
+
 func TestRandomTransactions(t *testing.T) {
 	decided, lost := 0, 0
 	rapid.Check(t, func(r *rapid.T) {
 		w := newLake(t, r)
 		for range rapid.IntRange(20, 60).Draw(r, "steps") {
-			switch rapid.SampledFrom([]string{"begin", "begin", "begin", "decide", "decide", "publish", "publish all", "foreign"}).Draw(r, "step") {
+			switch rapid.SampledFrom([]string{"begin", "begin", "begin", "decide", "decide", "publish", "publish all", "foreign", "foreign", "checkpoint"}).Draw(r, "step") {
 			case "begin":
 				w.begin()
 			case "decide":
@@ -431,6 +490,10 @@ func TestRandomTransactions(t *testing.T) {
 				w.publish(true)
 			case "foreign":
 				w.foreign()
+			case "checkpoint":
+				if !w.kept { // one a table is what time allows
+					w.checkpointed()
+				}
 			}
 		}
 		w.publish(true)
