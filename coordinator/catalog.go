@@ -135,6 +135,7 @@ func (c *Catalog) build(ctx context.Context) error {
 		c.spawn(run)
 	}
 	c.publisher.look()
+	c.reportFuture()
 	return nil
 }
 

@@ -227,6 +227,9 @@ func (s *sequencer) decide(group []*submission) (twophase.Decision, *twophase.En
 // append puts the entry and folds what stands at its position. An error means that
 // the outcome is unknown: whoever waits repeats the same call (R5).
 func (s *sequencer) append(ctx context.Context, e *twophase.Entry, writes []lock.Write) (won bool, filled []byte, err error) {
+	if err := s.c.clockFits(); err != nil {
+		return false, nil, err
+	}
 	s.c.checkpoints.pace(ctx)
 	raw, at := e.Encode(), s.c.cfg.Boot()
 	filled, err = s.c.journal.Append(ctx, e.Position, raw, writes...)

@@ -381,3 +381,26 @@ func TestSameCallAtTwoReplicas(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
+
+// clockedStore tells how far this machine's clock is ahead.
+type clockedStore struct {
+	lock.Store
+	ahead *atomic.Int64
+}
+
+func (c clockedStore) Ahead() (time.Duration, bool) { return time.Duration(c.ahead.Load()), true }
+
+// TestClockAhead: R16. A replica whose clock is ahead of the store's decides nothing,
+// and goes on when that is mended.
+func TestClockAhead(t *testing.T) {
+	t.Parallel()
+	var ahead atomic.Int64
+	w := &world{wrapStore: func(s lock.Store) lock.Store { return clockedStore{s, &ahead} }}
+	w.open(t)
+	w.create("t", twophase.ModeExclusive)
+	ahead.Store(int64(6 * time.Second))
+	_, err := w.try("k", blind("t", "a"))
+	wantReason(t, "a commit", err, coordinator.StoreUnavailable)
+	ahead.Store(int64(4 * time.Second))
+	w.commit("k", blind("t", "a"))
+}

@@ -3,6 +3,7 @@ package lock
 import (
 	"context"
 	"errors"
+	"time"
 )
 
 // The answers that callers branch on (RULES.md R5, STYLE.md "Three answers").
@@ -102,6 +103,13 @@ type Watcher interface {
 	// ends; with an empty item when some may have been missed. It goes on by itself
 	// after errors.
 	Watch(ctx context.Context, prefix string, changed func(Item))
+}
+
+// Clocked is a Store whose server tells the time.
+type Clocked interface {
+	// Ahead is how far this machine's clock is at least ahead of the server's, by the
+	// newest answer; negative if it is behind. told is false before any answer.
+	Ahead() (ahead time.Duration, told bool)
 }
 
 // Sized is a Store that says how large a value may be.

@@ -275,3 +275,17 @@ func TestBadKeysAreRefused(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestServerTellsTheTime: R16.
+func TestServerTellsTheTime(t *testing.T) {
+	onServers(t, func(t *testing.T, s *servers.Dynamo) {
+		store := openNew(t, config(s))
+		if _, err := store.Put(t.Context(), "k", nil, lock.IfAbsent()); err != nil {
+			t.Fatal(err)
+		}
+		ahead, told := store.Ahead()
+		if !told || ahead > time.Second || ahead < -time.Minute {
+			t.Errorf("%s ahead, told: %v", ahead, told)
+		}
+	})
+}

@@ -33,6 +33,7 @@ type Store struct {
 	cfg    Config
 	client *dynamodb.Client
 	http   aws.HTTPClient
+	clock  clock
 	region string
 	closed atomic.Bool
 }
@@ -77,7 +78,7 @@ func connect(ctx context.Context, cfg Config) (*Store, error) {
 		s.http = b.Freeze()
 	}
 	s.client = dynamodb.NewFromConfig(sdk, func(o *dynamodb.Options) {
-		o.HTTPClient = s.http
+		o.HTTPClient = dated{s.http, &s.clock}
 		o.Retryer = aws.NopRetryer{}
 		o.Logger = s
 		if cfg.Endpoint != "" {
