@@ -75,6 +75,8 @@ func (s *State) lookup(path PathHash, want DVHash) (dv DVHash, alive, fresh bool
 	return dv, alive, false
 }
 
+func (s *State) count() int { return s.files.len() }
+
 func (s *State) reached(app []byte) (int64, bool) { return s.Txn(string(app)) }
 
 // markerApp is the app id of a catalog's markers.

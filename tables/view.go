@@ -189,6 +189,8 @@ type baseline interface {
 	lookup(path PathHash, want DVHash) (dv DVHash, alive, fresh bool)
 	// reached is the version that an application is at.
 	reached(app []byte) (int64, bool)
+	// count is the number of live files.
+	count() int
 }
 
 // trial is a baseline with candidates on top.
@@ -198,6 +200,8 @@ type trial struct {
 	// files are the paths that the trial changed: live under a vector, or gone.
 	files map[PathHash]change
 	apps  map[string]int64
+	// more is how many live files there are more than in the baseline.
+	more int
 }
 
 type change struct {
@@ -211,6 +215,10 @@ func (t *trial) lookup(path PathHash, want DVHash) (dv DVHash, alive, fresh bool
 	}
 	return t.base.lookup(path, want)
 }
+
+func (v *View) count() int { return v.files.len() }
+
+func (t *trial) count() int { return t.base.count() + t.more }
 
 func (t *trial) reached(app []byte) (int64, bool) {
 	if v, ok := t.apps[string(app)]; ok {
@@ -231,9 +239,16 @@ func (t *trial) take(f *facts) {
 		t.files, t.apps = map[PathHash]change{}, map[string]int64{}
 	}
 	for i := range f.removes.len() {
-		t.files[PathHash(f.removes.at(i))] = change{}
+		path := PathHash(f.removes.at(i))
+		if _, alive, _ := t.lookup(path, dvAt(f.removeDVs, i)); alive {
+			t.more--
+		}
+		t.files[path] = change{}
 	}
 	for i := range f.adds.len() {
+		if _, alive, _ := t.lookup(PathHash(f.adds.at(i)), dvAt(f.addDVs, i)); !alive {
+			t.more++
+		}
 		t.files[PathHash(f.adds.at(i))] = change{dvAt(f.addDVs, i), true}
 	}
 	f.eachApp(func(app []byte, version int64) bool {
@@ -257,6 +272,9 @@ func (t *trial) Fits(candidate twophase.Facts) *twophase.Conflict {
 	}
 	if found := t.sameDefinition(&c); found != nil {
 		return found
+	}
+	if left := t.count() - c.removes.len(); c.is(flagMetaData) && c.nextKeys != t.def.keys && left > 0 {
+		return conflict(twophase.RuleSchema, "the partition columns change, and %d files that lack the new ones are left", left)
 	}
 	for i := range c.adds.len() {
 		dv := dvAt(c.addDVs, i)

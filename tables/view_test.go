@@ -28,6 +28,8 @@ func TestFits(t *testing.T) {
 		"removes what is not":        {plain0, read, []string{removeLine("x")}, twophase.RulePathMissing},
 		"removes another pair":       {vectored0, read, []string{removeDV("a.parquet", "x")}, twophase.RulePathMissing},
 		"replaces a pair":            {vectored0, read, []string{removeLine("a.parquet"), addDV("a.parquet", "x")}, twophase.RuleNone},
+		"other partition columns":    {plain0, read, []string{metaOf(schemaJSON, []string{"day"}, "")}, twophase.RuleSchema},
+		"... over no files":          {plain0, read, []string{metaOf(schemaJSON, []string{"day"}, ""), removeLine("a.parquet")}, twophase.RuleNone},
 		"another partitioning":       {partitioned, blind, []string{addIn("x", "2020-01-01", "eu")}, twophase.RuleNone},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -34,7 +34,7 @@ func (c *commitCommand) Run(ctx context.Context, s *session) error {
 	}
 	req.Reads = append(req.Reads, reads...)
 	req.Wait, req.WaitLimit = c.wait()
-	req.VerifyFiles = c.VerifyFiles
+	req.VerifyFiles, req.Releases = c.VerifyFiles, append(req.GetReleases(), c.Release...)
 	return s.call(ctx, "committing "+req.GetKey(), func(ctx context.Context, api *client.Client) error {
 		a, err := commitWhole(ctx, api, req)
 		if err != nil {
@@ -47,14 +47,17 @@ func (c *commitCommand) Run(ctx context.Context, s *session) error {
 // commitFile is a whole transaction. Actions are kept as they came: 64-bit integers,
 // and fields that nobody here knows, reach the log byte for byte.
 type commitFile struct {
-	Key     string      `json:"key"`
-	Attempt uint32      `json:"attempt"`
-	Tables  []fileTable `json:"tables"`
-	Reads   []fileRead  `json:"reads"`
+	Key      string      `json:"key"`
+	Attempt  uint32      `json:"attempt"`
+	Tables   []fileTable `json:"tables"`
+	Reads    []fileRead  `json:"reads"`
+	Releases []string    `json:"releases"`
 }
 
 type fileTable struct {
 	fileRead
+	Create  *fileNew          `json:"create"`
+	Alter   *fileAlter        `json:"alter"`
 	Actions []json.RawMessage `json:"actions"`
 }
 
@@ -82,10 +85,10 @@ func parseCommit(name string, b []byte) (*txcoordv1.CommitOnceRequest, error) {
 	if f.Key == "" {
 		return nil, usage(name+": key", "", "give the transaction a key: it names the piece of work, and is committed once at most")
 	}
-	if len(f.Tables) == 0 {
+	if len(f.Tables)+len(f.Releases) == 0 {
 		return nil, usage(name+": tables", "", "list at least one table")
 	}
-	req := &txcoordv1.CommitOnceRequest{Key: f.Key, Attempt: f.Attempt}
+	req := &txcoordv1.CommitOnceRequest{Key: f.Key, Attempt: f.Attempt, Releases: f.Releases}
 	for i, t := range f.Tables {
 		once, err := t.once()
 		if err != nil {
@@ -108,14 +111,20 @@ func (t *fileTable) once() (*txcoordv1.OnceTable, error) {
 	if err != nil {
 		return nil, err
 	}
-	read, err := t.declaration(actions, member)
-	if err != nil {
+	out := &txcoordv1.OnceTable{Table: t.Table, Actions: actions}
+	if err := t.defines(out); err != nil {
 		return nil, err
 	}
-	if len(t.Actions) == 0 {
+	if (t.Create != nil || t.Alter != nil) && t.empty() {
+		return out, nil
+	}
+	if out.Read, err = t.declaration(actions, member); err != nil {
+		return nil, err
+	}
+	if len(t.Actions) == 0 && t.Alter == nil {
 		return nil, errNoAction
 	}
-	return &txcoordv1.OnceTable{Table: t.Table, Read: read, Actions: actions}, nil
+	return out, nil
 }
 
 // actionLines puts each action on a line of its own. Only white space between
@@ -174,7 +183,8 @@ func jsonKind(t reflect.Type) string {
 // members are those of a commit file.
 var members = []string{
 	"key", "attempt", "tables", "reads", "table", "actions", "blind", "readVersion", "readSnapshot", "readTable",
-	"readFiles", "readPartitions", "readApps", "isolation",
+	"readFiles", "readPartitions", "readApps", "isolation", "releases", "create", "alter", "location", "schema", "partitionBy",
+	"properties", "description", "mode", "oneTxnPerVersion", "addColumns", "set", "unset", "widen", "comments", "name", "type", "comment",
 }
 
 // memberLike is the member that somebody means who writes read_version or

@@ -158,7 +158,7 @@ func TestUsage(t *testing.T) {
 		"--warehouse":                    {"serve"},
 		"missing flags: --schema":        {"tables", "create", "x", "/y"},
 		"give the server's address":      {"status", "--server", "\x00"},
-		"expected \"<table=digest> ...":  {"tx", "commit", "--token", "t"},
+		"list what was staged, TABLE=DIGEST, or a table to --release": {"tx", "commit", "--token", "t"},
 	} {
 		o := txcoord(t, nil, "", c...)
 		wantCode(t, c, o, 2, text)

@@ -55,6 +55,12 @@ type reading struct {
 	Isolation      string             `json:"isolation"`
 }
 
+// empty reports whether nothing is said of what was read.
+func (r *reading) empty() bool {
+	return !r.Blind && r.ReadVersion == nil && r.ReadSnapshot == nil && !r.ReadTable && r.ReadFiles == nil && r.ReadPartitions == nil &&
+		len(r.ReadApps) == 0 && r.Isolation == ""
+}
+
 // declaration is the same on the wire. It is blind by itself only for actions that
 // can be. name says what a member is called where the user wrote it.
 func (r *reading) declaration(actions []byte, name func(string) string) (*txcoordv1.ReadDeclaration, error) {

@@ -29,12 +29,20 @@ const (
 func stage(
 	ctx context.Context, api *client.Client, token, table string, read *txcoordv1.ReadDeclaration, actions []byte,
 ) (*txcoordv1.StagedPart, error) {
-	if len(actions) <= streamAbove {
-		a, err := api.Transactions.Stage(ctx, &txcoordv1.StageRequest{Token: token, Table: table, Read: read, Actions: actions})
+	return stagePart(ctx, api, token, &txcoordv1.OnceTable{Table: table, Read: read, Actions: actions})
+}
+
+// stagePart is stage for a table that may begin, or change what it is.
+func stagePart(ctx context.Context, api *client.Client, token string, t *txcoordv1.OnceTable) (*txcoordv1.StagedPart, error) {
+	if len(t.GetActions()) <= streamAbove {
+		a, err := api.Transactions.Stage(ctx, &txcoordv1.StageRequest{
+			Token: token, Table: t.GetTable(), Read: t.GetRead(), Actions: t.GetActions(), Create: t.GetCreate(), Alter: t.GetAlter(),
+		})
 		return a.GetPart(), err
 	}
+	header := &txcoordv1.StageHeader{Token: token, Table: t.GetTable(), Read: t.GetRead(), Create: t.GetCreate(), Alter: t.GetAlter()}
 	for {
-		part, err := stageStream(ctx, api, &txcoordv1.StageHeader{Token: token, Table: table, Read: read}, actions)
+		part, err := stageStream(ctx, api, header, t.GetActions())
 		if err == nil || !errors.Is(err, client.ErrUnavailable) {
 			return part, err
 		}
@@ -88,9 +96,10 @@ func commitWhole(
 	}
 	commit := &txcoordv1.CommitRequest{
 		Token: begun.GetToken(), Reads: q.GetReads(), Wait: q.GetWait(), WaitLimit: q.GetWaitLimit(), VerifyFiles: q.GetVerifyFiles(),
+		Releases: q.GetReleases(),
 	}
 	for _, t := range q.GetTables() {
-		part, err := stage(ctx, api, begun.GetToken(), t.GetTable(), t.GetRead(), t.GetActions())
+		part, err := stagePart(ctx, api, begun.GetToken(), t)
 		if err != nil {
 			return nil, fmt.Errorf("stage %s: %w", t.GetTable(), err)
 		}

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,6 +16,7 @@ import (
 type tablesCommands struct {
 	Register tablesRegister `cmd:"" help:"Bring an existing Delta table into the catalog."`
 	Create   tablesCreate   `cmd:"" help:"Make a new, empty Delta table and bring it in."`
+	Alter    tablesAlter    `cmd:"" help:"Add columns, set properties, widen types, comment: in a transaction of its own."`
 	List     tablesList     `cmd:"" help:"List the catalog's tables."`
 	Describe tablesDescribe `cmd:"" help:"Everything that the catalog and the log know of a table."`
 	Release  tablesRelease  `cmd:"" help:"Take a table out of the catalog. The table itself stays."`
@@ -74,33 +74,17 @@ func (c *tablesRegister) Run(ctx context.Context, s *session) error {
 	})
 }
 
-type tablesCreate struct {
-	Name        string            `arg:"" help:"Name of the table in the catalog."`
-	Location    string            `arg:"" help:"Where it shall be: a URI or a path. A relative path is taken from where this command runs; the path has to be the same on the server's machine."`
-	Schema      string            `required:"" placeholder:"JSON|@FILE" help:"Its schema as Delta's log has it (a Spark struct), or @FILE with that."`
-	PartitionBy []string          `placeholder:"COLUMN" help:"Columns to partition by, in order."`
-	Property    map[string]string `placeholder:"KEY=VALUE" help:"Table properties, such as delta.appendOnly=true."`
-	Description string            `help:"What the table is, in words."`
-	kept
-}
+type tablesCreate struct{ defineFlags }
 
 func (c *tablesCreate) Run(ctx context.Context, s *session) error {
-	uri, err := place(c.Location)
+	t, err := c.table()
 	if err != nil {
 		return err
 	}
-	schema := c.Schema
-	if file, ok := strings.CutPrefix(schema, "@"); ok {
-		b, err := os.ReadFile(file)
-		if err != nil {
-			return err
-		}
-		schema = string(b)
-	}
 	return s.call(ctx, "creating "+c.Name, func(ctx context.Context, api *client.Client) error {
 		a, err := api.Tables.CreateTable(ctx, &txcoordv1.CreateTableRequest{
-			Name: c.Name, Uri: uri, SchemaJson: schema, PartitionColumns: c.PartitionBy, Properties: c.Property,
-			Description: c.Description, Mode: modeOf(c.Mode), OneTxnPerVersion: c.OneTxnPer,
+			Name: c.Name, Uri: t.GetUri(), SchemaJson: t.GetSchemaJson(), PartitionColumns: t.GetPartitionColumns(),
+			Properties: t.GetProperties(), Description: t.GetDescription(), Mode: t.GetMode(), OneTxnPerVersion: t.GetOneTxnPerVersion(),
 		})
 		if err != nil {
 			return err

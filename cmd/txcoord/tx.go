@@ -21,6 +21,8 @@ import (
 type txCommands struct {
 	Begin  txBegin  `cmd:"" help:"Begin a transaction, or extend one. Prints its token."`
 	Stage  txStage  `cmd:"" help:"Store Delta actions for one table, durably and invisibly. Prints their digest."`
+	Create txCreate `cmd:"" help:"Make a new table part of a transaction, with or without rows. Prints its digest."`
+	Alter  txAlter  `cmd:"" help:"Make a change of schema, properties or comments part of a transaction. Prints its digest."`
 	Add    txAdd    `cmd:"" help:"Add Parquet files that lie in a table's folder to the table."`
 	Commit txCommit `cmd:"" help:"Commit what was staged: all of it, or nothing."`
 	Abort  txAbort  `cmd:"" help:"End a transaction without effect."`
@@ -158,6 +160,7 @@ type decideFlags struct {
 	WaitLimit   time.Duration `help:"How long to wait for the tables after the decision. Default: as long as the call lives." placeholder:"DURATION"`
 	Wait        string        `help:"When to answer: published (readable), or decided (durable)." enum:"published,decided" default:"published"`
 	VerifyFiles bool          `help:"Look for each added file before the decision."`
+	Release     []string      `help:"A table that leaves the catalog with the transaction; its files stay." placeholder:"TABLE" sep:"none"`
 }
 
 func (f *decideFlags) wait() (txcoordv1.Wait, *durationpb.Duration) {
@@ -186,12 +189,15 @@ func (f *decideFlags) reads() ([]*txcoordv1.ReadParticipant, error) {
 
 type txCommit struct {
 	Token string   `required:"" help:"The transaction's token." placeholder:"TOKEN"`
-	Parts []string `arg:"" name:"table=digest" help:"What was staged, as tx stage and tx add print it with -o id. Parts of one table are put together in this order."`
+	Parts []string `arg:"" optional:"" name:"table=digest" help:"What was staged, as tx stage and tx add print it with -o id. Parts of one table are put together in this order."`
 	decideFlags
 }
 
 func (c *txCommit) Run(ctx context.Context, s *session) error {
-	req := &txcoordv1.CommitRequest{Token: c.Token, VerifyFiles: c.VerifyFiles}
+	if len(c.Parts)+len(c.Release) == 0 {
+		return usage("part", "", "list what was staged, TABLE=DIGEST, or a table to --release")
+	}
+	req := &txcoordv1.CommitRequest{Token: c.Token, VerifyFiles: c.VerifyFiles, Releases: c.Release}
 	req.Wait, req.WaitLimit = c.wait()
 	var err error
 	if req.Tables, err = partsOf(c.Parts); err != nil {
