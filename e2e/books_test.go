@@ -15,6 +15,9 @@ type change struct {
 	// adds are the data files that it adds, removes those that it takes away, both
 	// with what is in them.
 	adds, removes []dataFile
+	// create and alter say what the table becomes by it.
+	create *txcoordv1.NewTable
+	alter  *txcoordv1.TableAlteration
 	// digest of the staged part; empty where the client does not know it.
 	digest string
 }

@@ -52,6 +52,12 @@ func (n *namer) recordsOf(raw []byte) string {
 			n.learn(r)
 		case *twophase.Created:
 			n.learn(&r.Registered)
+		case *twophase.Committed:
+			for i := range r.Parts {
+				if c := r.Parts[i].Create; c != nil {
+					n.learn(&twophase.Registered{Table: r.Parts[i].Table, Name: c.Name})
+				}
+			}
 		}
 	}
 	return strings.Join(kinds, "+")

@@ -33,7 +33,7 @@ type scenario struct {
 func TestEveryWriteKilled(t *testing.T) {
 	for name, s := range map[string]scenario{
 		"commit": commitScenario(), "refuse": refuseScenario(), "tables": tablesScenario(),
-		"stage": stageScenario(false), "job": stageScenario(true),
+		"define": defineScenario(), "stage": stageScenario(false), "job": stageScenario(true),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

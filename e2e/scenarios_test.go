@@ -264,7 +264,11 @@ func (w *world) rows(tables ...string) []change {
 func onceRequest(key string, changes []change, read *txcoordv1.ReadDeclaration) *txcoordv1.CommitOnceRequest {
 	req := &txcoordv1.CommitOnceRequest{Key: key}
 	for _, c := range changes {
-		req.Tables = append(req.Tables, &txcoordv1.OnceTable{Table: c.table, Read: read, Actions: c.lines()})
+		t := &txcoordv1.OnceTable{Table: c.table, Actions: c.lines(), Create: c.create, Alter: c.alter}
+		if c.create == nil && c.alter == nil {
+			t.Read = read
+		}
+		req.Tables = append(req.Tables, t)
 	}
 	return req
 }
