@@ -37,6 +37,7 @@ type attempt struct {
 type books struct {
 	mu       sync.Mutex
 	attempts map[string]*attempt
+	gone     string // a table that is not what it was, so that nothing is said of it
 }
 
 func newBooks() *books { return &books{attempts: map[string]*attempt{}} }
@@ -118,19 +119,22 @@ func (b *books) run() checker.Run {
 		a := b.attempts[id]
 		switch {
 		case a.outcome != nil:
-			r.Committed = append(r.Committed, a.answered())
+			r.Committed = append(r.Committed, b.answered(a))
 		case a.refused:
-			r.Refused = append(r.Refused, a.unanswered())
+			r.Refused = append(r.Refused, b.unanswered(a))
 		default:
-			r.Unresolved = append(r.Unresolved, a.unanswered())
+			r.Unresolved = append(r.Unresolved, b.unanswered(a))
 		}
 	}
 	return r
 }
 
-func (a *attempt) unanswered() checker.Transaction {
+func (b *books) unanswered(a *attempt) checker.Transaction {
 	x := checker.Transaction{ID: a.id}
 	for _, c := range a.changes {
+		if c.table == b.gone {
+			continue
+		}
 		p := checker.Part{Table: c.table}
 		for _, f := range c.adds {
 			p.Adds = append(p.Adds, f.path)
@@ -143,12 +147,15 @@ func (a *attempt) unanswered() checker.Transaction {
 	return x
 }
 
-func (a *attempt) answered() checker.Transaction {
-	x := a.unanswered()
+func (b *books) answered(a *attempt) checker.Transaction {
+	x := b.unanswered(a)
 	committed := a.outcome.GetCommitted()
 	x.Snapshot = committed.GetSnapshotVersion()
 	for i := range x.Parts {
 		for _, d := range committed.GetTables() {
+			if d.GetTable() == x.Parts[i].Table {
+				x.Parts[i].NotApplied = givenUp(d.GetState())
+			}
 			if d.GetTable() != x.Parts[i].Table || d.GetState() != txcoordv1.DeliveryState_DELIVERY_STATE_PUBLISHED {
 				continue
 			}
@@ -157,6 +164,11 @@ func (a *attempt) answered() checker.Transaction {
 		}
 	}
 	return x
+}
+
+// givenUp: the part will never be in the table's log.
+func givenUp(s txcoordv1.DeliveryState) bool {
+	return s == txcoordv1.DeliveryState_DELIVERY_STATE_DIVERGED || s == txcoordv1.DeliveryState_DELIVERY_STATE_NOT_APPLIED
 }
 
 // totals is how many rows a table holds and what their amounts add up to.

@@ -167,6 +167,9 @@ func (w *world) judge(settled bool) *checker.Report {
 	if !settled {
 		report.Violations = slices.DeleteFunc(report.Violations, func(v checker.Violation) bool { return v.Kind == checker.TransactionTorn })
 	}
+	if w.gone != "" {
+		report.Violations = slices.DeleteFunc(report.Violations, func(v checker.Violation) bool { return v.Table == w.gone })
+	}
 	if err := report.Err(); err != nil {
 		w.t.Errorf("%v\n%s", err, w.log())
 	}
