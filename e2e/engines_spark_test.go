@@ -280,7 +280,7 @@ func sparkAtTheFence(t *testing.T, spark *engines.SparkSession) {
 	w.fence("t")
 	for _, statement := range []string{
 		"INSERT INTO {T} (id) VALUES (1)", "DELETE FROM {T} WHERE id = 1", "OPTIMIZE {T}", "VACUUM {T}",
-		"ALTER TABLE {T} SET TBLPROPERTIES ('owner' = 'spark')",
+		"ALTER TABLE {T} SET TBLPROPERTIES ('made.by' = 'spark')",
 	} {
 		_, err := spark.SQL(w.ctx(), "", strings.ReplaceAll(statement, "{T}", engines.SparkTable(f.folder())))
 		keptOut(t, statement, err)
