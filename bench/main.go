@@ -3,6 +3,7 @@
 //
 //	go run ./bench -run B1      time of one transaction over 1, 10, 50 tables
 //	go run ./bench -run B2      1, 8, 64 writers on one table
+//	go run ./bench -run B4      64 writers, half of which replace one file
 //	go run ./bench -run B6      SIGKILL with 1,000 transactions in flight
 //	go run ./bench -run B9      checkpoints of a table with 1,000,000 files
 //	go run ./bench -run replay  open a log of 2,000 versions, beside delta-rs
@@ -95,13 +96,14 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	f := flag.NewFlagSet("bench", flag.ContinueOnError)
 	f.SetOutput(stderr)
 	var o options
-	runs := f.String("run", "B1,B2,B6,B9,replay", "which benchmarks")
+	runs := f.String("run", "B1,B2,B4,B6,B9,replay", "which benchmarks")
 	contenders := f.String("contenders", "seq,occ,dstor,txcoord,txcoord-open", "who takes part")
 	tables := f.String("tables", "1,10,50", "B1: tables per transaction")
 	writers := f.String("writers", "1,8,64", "B2: writers on one table")
 	f.IntVar(&o.config.Rounds, "rounds", 5, "how often the contenders take turns; B6: kills")
 	f.IntVar(&o.config.Transactions, "transactions", 40, "B1: transactions per contender and round")
 	f.DurationVar(&o.config.Duration, "duration", 6*time.Second, "B2: per contender and number of writers, over all rounds")
+	f.IntVar(&o.config.Races, "races", 10, "B4: races per contender and round")
 	f.IntVar(&o.config.InFlight, "inflight", 1000, "B6: transactions in flight")
 	f.DurationVar(&o.config.Warm, "warm", 2*time.Second, "B6: how long clients run before each kill")
 	f.IntVar(&o.upkeep.Files, "files", 1_000_000, "B9: live files")
@@ -117,8 +119,8 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	var err, wrong error
 	o.config.Tables, err = numbers(*tables)
 	o.config.Writers, wrong = numbers(*writers)
-	if min(o.config.Rounds, o.config.Transactions, o.config.InFlight, o.upkeep.Files, o.upkeep.Versions) < 1 {
-		wrong = errors.Join(wrong, errors.New("-rounds, -transactions, -inflight, -files and -versions begin at 1"))
+	if min(o.config.Rounds, o.config.Transactions, o.config.InFlight, o.config.Races, o.upkeep.Files, o.upkeep.Versions) < 1 {
+		wrong = errors.Join(wrong, errors.New("-rounds, -transactions, -inflight, -races, -files and -versions begin at 1"))
 	}
 	return o, errors.Join(err, wrong)
 }

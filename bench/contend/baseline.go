@@ -1,6 +1,7 @@
 package contend
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -51,18 +52,28 @@ func (c Seq) Open(ctx context.Context, dir string, tables int) (Session, error) 
 	if err != nil {
 		return nil, err
 	}
-	return &seqSession{baseline: b, latest: make([]int64, tables)}, nil
+	return &seqSession{baseline: b, latest: make([]int64, tables), replaced: map[string]bool{}}, nil
 }
+
+// Replaces says that sessions take such work.
+func (Seq) Replaces() {}
 
 type seqSession struct {
 	*baseline
 	turn   sync.Mutex
 	latest []int64
+	// replaced are the paths that were removed.
+	replaced map[string]bool
 }
 
 func (s *seqSession) Commit(ctx context.Context, w Work) error {
 	s.turn.Lock()
 	defer s.turn.Unlock()
+	if w.Replaces != "" && s.replaced[w.Replaces] {
+		s.note(&s.refused, w.transaction(nil))
+		return ErrAborted
+	}
+	s.replaced[w.Replaces] = true
 	var versions []int64
 	for _, t := range w.Tables {
 		version := s.latest[t] + 1
@@ -97,6 +108,9 @@ func (c OCC) Open(ctx context.Context, dir string, tables int) (Session, error) 
 	}
 	return &occSession{baseline: b, latest: map[[2]int]int64{}}, nil
 }
+
+// Replaces says that sessions take such work.
+func (OCC) Replaces() {}
 
 type occSession struct {
 	*baseline
@@ -147,7 +161,7 @@ func (s *occSession) commitTable(ctx context.Context, table int, w Work) (int64,
 		if !errors.Is(err, objstore.ErrExists) {
 			return 0, err
 		}
-		if version, err = s.readMissed(ctx, table, version); err != nil {
+		if version, err = s.readMissed(ctx, table, version, w); err != nil {
 			return 0, err
 		}
 		if try == retries {
@@ -166,15 +180,20 @@ func (s *occSession) remember(me [2]int, version int64) {
 }
 
 // readMissed reads versions from one that is taken on, and returns the next free
-// one. Appends do not conflict with each other, so there is nothing more to check.
-func (s *occSession) readMissed(ctx context.Context, table int, version int64) (int64, error) {
+// one. ErrAborted if one of them removed what the work replaces; appends do not
+// conflict with each other, so there is nothing more to check.
+func (s *occSession) readMissed(ctx context.Context, table int, version int64, w Work) (int64, error) {
 	for {
-		_, _, err := s.objects.Get(ctx, commitKey(table, version), objstore.Range{})
+		raw, _, err := s.objects.Get(ctx, commitKey(table, version), objstore.Range{})
 		if errors.Is(err, objstore.ErrNotFound) {
 			return version, nil
 		}
 		if err != nil {
 			return 0, err
+		}
+		if w.Replaces != "" && bytes.Contains(raw, w.removal()) {
+			s.remember([2]int{w.Writer, table}, version)
+			return 0, ErrAborted
 		}
 		version++
 	}

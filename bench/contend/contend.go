@@ -28,6 +28,15 @@ type Work struct {
 	Writer, Number int
 	// Tables are indices of the session's tables.
 	Tables []int
+	// Replaces, if set, is the path of a file that the transaction has read on each
+	// of its tables, and removes. Of several that replace one file, one may commit.
+	Replaces string
+}
+
+// Replacer is a contender whose sessions take work that replaces files.
+type Replacer interface {
+	Contender
+	Replaces()
 }
 
 // Session is a contender with its tables. Commit is safe for concurrent use by

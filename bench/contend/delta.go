@@ -71,9 +71,22 @@ func (w Work) AddLine() []byte {
 		w.Path(), 40_000+n%1000, n*1000, n*1000+999)
 }
 
+// lines are the transaction's actions on each of its tables.
+func (w Work) lines() []byte {
+	if w.Replaces == "" {
+		return w.AddLine()
+	}
+	return append(w.removal(), w.AddLine()...)
+}
+
+// removal is the line that removes what the transaction replaces.
+func (w Work) removal() []byte {
+	return fmt.Appendf(nil, `{"remove":{"path":"%s","deletionTimestamp":1700000000000,"dataChange":true}}`+"\n", w.Replaces)
+}
+
 // digest stands for the digest of the baselines' parts.
 func (w Work) digest() string {
-	h := sha256.Sum256(w.AddLine())
+	h := sha256.Sum256(w.lines())
 	return hex.EncodeToString(h[:])
 }
 
@@ -86,5 +99,5 @@ func (w Work) commitFile(version int64) []byte {
 		`"txcoord.transactions":"[[\"%s\",\"%s\"]]","delta.multiTableTransaction.transactionId":"%s"}}}`+"\n"+
 		`{"txn":{"appId":"txcoord/%s","version":%d}}`+"\n",
 		id, catalogID, id, w.digest(), id, catalogID, version)
-	return append(b, w.AddLine()...)
+	return append(b, w.lines()...)
 }

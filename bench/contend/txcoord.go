@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -51,6 +52,9 @@ func (c Txcoord) Counted() Contender {
 	return c
 }
 
+// Replaces says that sessions take such work.
+func (Txcoord) Replaces() {}
+
 // Name is the label.
 func (c Txcoord) Name() string { return c.Label }
 
@@ -87,6 +91,9 @@ type txcoordSession struct {
 	dir       string
 	tables    int
 	catalogID string
+	// newest is the highest version of any table that an answer named: what a client
+	// has read that goes on from there.
+	newest atomic.Int64
 }
 
 // reconnect is quick, so that what is measured after a kill is the server's way
@@ -145,13 +152,19 @@ func (w Work) key() string { return fmt.Sprintf("w%d-%d", w.Writer, w.Number) }
 // Commit makes one call. The client repeats it while the outcome is unknown.
 func (s *txcoordSession) Commit(ctx context.Context, w Work) error {
 	req := &txcoordv1.CommitOnceRequest{Key: w.key()}
-	line := w.AddLine()
+	read, lines := client.Blind(), w.lines()
+	if w.Replaces != "" {
+		read = client.AtVersion(s.newest.Load(), client.Files(w.Replaces))
+	}
 	for _, t := range w.Tables {
-		req.Tables = append(req.Tables, &txcoordv1.OnceTable{Table: TableName(t), Read: client.Blind(), Actions: line})
+		req.Tables = append(req.Tables, &txcoordv1.OnceTable{Table: TableName(t), Read: read, Actions: lines})
 	}
 	result, err := s.client.CommitOnce(ctx, req)
 	switch {
 	case err == nil:
+		for _, d := range result.Outcome.GetCommitted().GetTables() {
+			s.saw(d.GetVersion())
+		}
 		s.note(&s.committed, w.answered(result.Outcome))
 		return nil
 	case errors.Is(err, client.ErrAborted):
@@ -160,6 +173,16 @@ func (s *txcoordSession) Commit(ctx context.Context, w Work) error {
 	}
 	s.note(&s.unresolved, s.unanswered(w))
 	return err
+}
+
+// saw notes a version that can be read.
+func (s *txcoordSession) saw(version int64) {
+	for {
+		old := s.newest.Load()
+		if version <= old || s.newest.CompareAndSwap(old, version) {
+			return
+		}
+	}
 }
 
 // answered is the transaction as the server's answer has it. The digests are the

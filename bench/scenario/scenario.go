@@ -40,6 +40,8 @@ type Config struct {
 	Writers []int
 	// Duration of B2, per contender and number of writers, over all rounds.
 	Duration time.Duration
+	// Races of B4, per round and contender.
+	Races int
 	// InFlight is the number of clients of B6, Warm how long they run before each kill.
 	InFlight int
 	Warm     time.Duration
@@ -52,7 +54,7 @@ type Benchmark func(context.Context, Config) (*measure.Result, error)
 
 // Benchmarks are all of them, by name.
 func Benchmarks() map[string]Benchmark {
-	return map[string]Benchmark{"B1": B1, "B2": B2, "B6": B6}
+	return map[string]Benchmark{"B1": B1, "B2": B2, "B4": B4, "B6": B6}
 }
 
 func (c Config) progress(format string, args ...any) {

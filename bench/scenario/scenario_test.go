@@ -28,7 +28,7 @@ func keys(dir string) (lock.Store, error) {
 func config(t *testing.T, contenders ...contend.Contender) scenario.Config {
 	return scenario.Config{
 		Dir: t.TempDir(), Bare: contend.Bare{Objects: objects, Keys: keys}, Contenders: contenders, Judged: "seq",
-		Rounds: 2, Transactions: 3, Tables: []int{1, 4}, Writers: []int{1, 4, 64}, Duration: 300 * time.Millisecond,
+		Rounds: 2, Transactions: 3, Races: 2, Tables: []int{1, 4}, Writers: []int{1, 4, 64}, Duration: 300 * time.Millisecond,
 		InFlight: 20, Warm: 50 * time.Millisecond, Progress: t.Output(),
 	}
 }
@@ -116,6 +116,8 @@ type fragile struct {
 	lies, fails bool
 	kills       int
 }
+
+func (f *fragile) Replaces() {}
 
 func (f *fragile) Name() string { return f.contender.Name() }
 
