@@ -145,6 +145,8 @@ type tableWork struct {
 	id twophase.TableID
 	// closed: nothing may be put into the table. left: something should be.
 	closed, left bool
+	// fenced tables come after the others (R13).
+	fenced bool
 }
 
 func (p *publisher) plan(id twophase.RoundID) (work []tableWork, held, open bool) {
@@ -155,45 +157,65 @@ func (p *publisher) plan(id twophase.RoundID) (work []tableWork, held, open bool
 		}
 		open, held = true, s.Held(r)
 		for _, tp := range s.Plan(r) {
-			work = append(work, tableWork{id: tp.Table.Table, closed: tp.Closed, left: len(tp.Changes) > 0})
+			work = append(work, tableWork{id: tp.Table.Table, closed: tp.Closed, left: len(tp.Changes) > 0, fenced: tp.Table.OffersDecided()})
 		}
 	})
 	return work, held, open
 }
 
-// publish walks all tables of a round at once and puts what is missing.
+// publish walks all tables of a round at once and puts what is missing. Tables whose
+// fence counts come after the others, and not before those are done: if a foreign
+// commit makes a transaction impossible on an open table, nothing of it is visible yet
+// on most (R13). The round needs them all anyway.
 func (p *publisher) publish(ctx context.Context, work []tableWork) ([]twophase.PublishedTable, map[twophase.TableID]error) {
 	found := make([]twophase.PublishedTable, len(work))
-	errs := make([]error, len(work))
-	_ = parallelIndex(len(work), len(work), func(i int) error {
-		if work[i].closed {
-			found[i].Table = work[i].id // what was to go there is given up
-			if work[i].left {
-				errs[i] = errors.New("the table is closed")
-			}
-			return nil
-		}
-		t, err := p.c.tables.of(work[i].id)
-		if err == nil {
-			var done twophase.WalkDone
-			done, err = p.c.walk(ctx, t, false)
-			found[i] = twophase.PublishedTable{Table: t.id, Versions: done.Found}
-		}
-		if errs[i] = err; err == nil {
-			p.progressed(bucketOf(t.uri))
-		}
-		return nil
-	})
 	failures := map[twophase.TableID]error{}
-	for i, err := range errs {
-		if err != nil {
-			failures[work[i].id] = err
-			if ctx.Err() == nil {
-				p.c.log.Warn("publish", "table", work[i].id, "error", err)
+	for _, fenced := range []bool{false, true} {
+		var batch []int
+		for i := range work {
+			if work[i].fenced == fenced {
+				batch = append(batch, i)
 			}
+		}
+		errs := make([]error, len(batch))
+		_ = parallelIndex(len(batch), len(batch), func(n int) error {
+			found[batch[n]], errs[n] = p.publishTable(ctx, work[batch[n]])
+			return nil
+		})
+		for n, err := range errs {
+			if err != nil {
+				failures[work[batch[n]].id] = err
+				if ctx.Err() == nil {
+					p.c.log.Warn("publish", "table", work[batch[n]].id, "error", err)
+				}
+			}
+		}
+		if len(failures) > 0 {
+			break
 		}
 	}
 	return found, failures
+}
+
+func (p *publisher) publishTable(ctx context.Context, work tableWork) (twophase.PublishedTable, error) {
+	found := twophase.PublishedTable{Table: work.id}
+	if work.closed { // what was to go there is given up
+		if work.left {
+			return found, errors.New("the table is closed")
+		}
+		return found, nil
+	}
+	t, err := p.c.tables.of(work.id)
+	if err != nil {
+		return found, err
+	}
+	done, err := p.c.walk(ctx, t, false)
+	if err != nil {
+		return found, err
+	}
+	found.Versions = done.Found
+	p.progressed(bucketOf(t.uri))
+	return found, nil
 }
 
 // close appends the publication record. Stale means that the fold has moved: the

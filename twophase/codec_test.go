@@ -74,7 +74,7 @@ func genPart(t *rapid.T) twophase.Part {
 			Appends: rapid.Bool().Draw(t, "appends"), DataChange: rapid.Bool().Draw(t, "data change"),
 			Bytes: rapid.Uint64().Draw(t, "bytes"), Apps: genApps(t),
 		},
-		Create: genCreation(t),
+		Create: genCreation(t), Fence: twophase.Fencing(rapid.IntRange(0, 2).Draw(t, "fence")),
 	}
 }
 
@@ -114,7 +114,7 @@ func genRound(t *rapid.T) twophase.RoundID {
 // genRecord makes a record of each kind.
 func genRecord(t *rapid.T) twophase.Record {
 	table := twophase.TableID(genText(t, "table"))
-	switch rapid.IntRange(0, 19).Draw(t, "kind") {
+	switch rapid.IntRange(0, 20).Draw(t, "kind") {
 	case 0:
 		return &twophase.Committed{
 			Txn: genTxn(t), Key: genText(t, "key"), Attempt: rapid.Uint32().Draw(t, "attempt"),
@@ -170,6 +170,8 @@ func genRecord(t *rapid.T) twophase.Record {
 		return &twophase.SettingChanged{Caps: twophase.Caps{MaxVersionBytes: rapid.Uint64().Draw(t, "bytes"), MaxVersionTxns: 3, Coalesce: true, Renderer: 2}}
 	case 15:
 		return &twophase.Checkpointed{Position: twophase.Position(rapid.Uint64().Draw(t, "position")), Object: genRef(t)}
+	case 19:
+		return &twophase.FenceCounted{Table: table, Version: genVersion(t), Operator: rapid.Bool().Draw(t, "operator")}
 	case 16:
 		return &twophase.Tagged{Name: genText(t, "tag"), Snapshot: twophase.SnapshotVersion(rapid.Uint64().Draw(t, "snapshot"))}
 	case 17:

@@ -57,6 +57,9 @@ func (s *State) DecidedSuffices(id TxnID) bool {
 	if o == nil || o.Commit == nil {
 		return false
 	}
+	if s.weak.has(weakAnswerUnchecked) {
+		return true
+	}
 	for i := range o.Parts {
 		lost := o.Parts[i].Status == StatusDiverged || o.Parts[i].Status == StatusNotApplied
 		t := s.tables[o.Commit.Parts[i].Table]
@@ -85,8 +88,11 @@ func (t *Table) setsMode(r *ModeSet) bool {
 // fenceDecided: the right to answer DECIDED ends, and the mode is open, as soon as the
 // fence is to be lifted. Raising it means nothing yet.
 func (f *fold) fenceDecided(t *Table, what Fencing) {
-	if what == FenceLifted {
+	switch {
+	case what == FenceLifted && !f.weak.has(weakLiftPublished):
 		t.Mode, t.Fence, t.Opened = ModeOpen, nil, nil
+	case what == FenceRaised && f.weak.has(weakFenceDecided):
+		f.fence(t, t.Recorded)
 	}
 }
 
@@ -101,7 +107,7 @@ func (f *fold) fencePublished(t *Table, v Version) {
 
 func (f *fold) fence(t *Table, v Version) {
 	t.Mode, t.Opened = ModeFenced, nil
-	t.Fence = &Fence{Version: v, Since: f.entry.Time}
+	t.Fence = &Fence{Version: v, Since: f.entry.Time, Counts: f.weak.has(weakFenceUncounted)}
 }
 
 // fenceFromStart: a table whose version 0 has the fence was never anything else. One

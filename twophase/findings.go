@@ -141,8 +141,11 @@ func (f *fold) deliver(t *Table, found []FoundVersion) {
 			return false
 		}
 		f.mark(t, c, PartOutcome{Change: c.Number, Status: StatusDelivered, Version: p.version, Place: p.place})
-		if c.Part.Fence == FenceRaised {
+		switch {
+		case c.Part.Fence == FenceRaised:
 			fence = p.version
+		case c.Part.Fence == FenceLifted && f.weak.has(weakLiftPublished):
+			t.Mode, t.Fence = ModeOpen, nil
 		}
 		if c.Txn == last.Txns[len(last.Txns)-1] {
 			t.Marker = c.Number

@@ -43,6 +43,7 @@ const (
 	payloadThere     invariant = "the payload of a pending change is there"
 	noFalseReplaced  invariant = "no healthy table counts as replaced"
 	noFalseLoss      invariant = "no healthy log contradicts the journal"
+	keepsDecided     invariant = "what is answered as decided is delivered as decided"
 	resolves         invariant = "everything resolves when the faults stop"
 )
 
@@ -78,7 +79,9 @@ type checker struct {
 	archives map[string]map[TxnID]Version // delivered to tables that stood at a place
 	shown    map[TableID]Version
 	lastTime Time
-	counts   map[string]int // what happened
+	promises map[TxnID]bool   // answered as decided, and not settled
+	exposed  map[TableID]bool // somebody did to the table what no fence keeps out
+	counts   map[string]int   // what happened
 }
 
 // item is something that commits on a table may conflict with.
@@ -94,6 +97,7 @@ func newChecker(w *world) *checker {
 		digests: map[TxnID]*Committed{}, byKey: map[string]TxnID{}, items: map[TableID][]*item{},
 		byTxn: map[TableID]map[TxnID]*item{}, epochs: map[TableID]int{}, content: map[string]Hash{},
 		archives: map[string]map[TxnID]Version{}, shown: map[TableID]Version{}, counts: map[string]int{},
+		promises: map[TxnID]bool{}, exposed: map[TableID]bool{},
 	}
 	c.ref = w.emptyState()
 	return c
@@ -241,6 +245,7 @@ func (c *checker) compare(was marks, e *Entry) {
 			}
 		}
 	}
+	c.fencesHold(e)
 	c.newSnapshots(was.snapshots)
 	for _, t := range c.ref.Tables() {
 		if c.ref.busy[t.Table] == nil && t.Shown != t.Recorded {

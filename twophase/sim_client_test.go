@@ -14,6 +14,7 @@ type job struct {
 	other     *Committed // the same id with other digests
 	known     answer     // what the client heard
 	impatient bool       // it takes COMMITTED for an answer before it is published
+	decided   bool       // it asks to be answered when it is decided, where that is offered
 }
 
 // clientAct is one act of one client.
@@ -55,7 +56,7 @@ func (w *world) unresolved() int {
 }
 
 func (w *world) newJob(r *replica) {
-	j := &job{key: fmt.Sprint("job", len(w.jobs)), impatient: w.chance(0.5)}
+	j := &job{key: fmt.Sprint("job", len(w.jobs)), impatient: w.chance(0.5), decided: w.chance(0.6)}
 	w.jobs = append(w.jobs, j)
 	w.begin(j, r)
 	j.send(w, r, j.commit)
@@ -244,7 +245,7 @@ func (j *job) send(w *world, r *replica, c *Committed) {
 			return
 		}
 	}
-	r.ask(&request{from: j, Request: Request{Commit: &CommitRequest{
+	r.ask(&request{from: j, decided: j.decided && r.offersDecided(c), Request: Request{Commit: &CommitRequest{
 		Record: c, Older: map[TableID]Older{}, Walked: map[TableID][]FoundVersion{},
 	}}})
 }

@@ -21,6 +21,8 @@ func (w *world) foreignAct() {
 		w.replaceTable(p)
 	case w.chance(w.clean) || p.cleaner && w.chance(0.5):
 		w.maintain(p)
+	case w.chance(w.slow) && !p.state.fenced:
+		p.writers = append(p.writers, w.now) // it has read the table, and will commit later
 	case !p.exclusive || w.chance(0.01):
 		w.foreignCommit(p)
 	}
@@ -28,10 +30,15 @@ func (w *world) foreignAct() {
 
 // foreignCommit puts a version of another engine at the end of the log.
 func (w *world) foreignCommit(p *simPlace) {
+	if !w.mayCommit(p) {
+		return
+	}
 	s := p.state
 	c := &toyChange{meta: s.meta, dataChange: true}
 	what := ""
 	switch n := w.rng.IntN(20); {
+	case s.fenced || w.chance(w.overwrite):
+		what, c.removes, c.adds = "overwrites", slices.Clone(s.live), w.newPairs(3)
 	case n < 6:
 		what, c.adds = "appends", w.newPairs(1)
 	case n < 9:
@@ -60,6 +67,10 @@ func (w *world) foreignCommit(p *simPlace) {
 		what = "changes the schema of"
 		w.schemas++
 		c.setsSchema = 1000 + w.schemas
+	case w.chance(0.3):
+		what = "changes the protocol of"
+		w.schemas++
+		c.setsProtocol = w.schemas
 	case w.chance(0.3):
 		what = "creates anew, in its log,"
 		w.nextMeta++
@@ -138,6 +149,7 @@ func (w *world) replaceTable(p *simPlace) {
 	w.now += SightLimit + putDeadline + storeGrace + time.Second
 	w.late = slices.DeleteFunc(w.late, func(l lateWrite) bool { return l.expires != 0 })
 	w.check.archive(p)
+	w.check.unprotect(p)
 	if p.vacant && w.chance(0.7) {
 		owner := p.owner && w.chance(0.3)
 		p.empty()

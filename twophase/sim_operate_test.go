@@ -43,6 +43,8 @@ func (w *world) operatorAct() {
 		w.operatorGivesUp(r)
 	case w.chance(w.release):
 		w.releaseOrRegister(r)
+	case w.chance(w.fence):
+		w.fenceAct(r)
 	case w.chance(w.twice):
 		if p := pick(w, w.places); p.latest != NoVersion {
 			r.register(p, fmt.Sprint(p.name, "-twin", w.step))
@@ -61,6 +63,7 @@ func (w *world) thaw(r *replica) {
 		}
 		if t.Frozen.Cause == CauseContradiction && w.chance(0.5) {
 			// It will not go away: the operator gives the table up.
+			w.check.unprotect(w.placeOf(t))
 			r.ask(&request{Request: Request{Record: &Replaced{Table: t.Table, Recorded: t.Recorded, Detail: "given up"}}})
 			return
 		}
@@ -159,6 +162,7 @@ func (r *replica) janitor(a *actor) {
 	for {
 		a.until(func() bool { return (w.step+5*r.id)%11 == 0 || w.calm && r.written < r.state.Shown() })
 		switch {
+		case r.countFence(a):
 		case w.chance(0.2):
 			r.sweep(a)
 		case w.chance(w.floor) && !w.calm:

@@ -15,7 +15,7 @@ func (r *replica) publisher(a *actor) {
 			r.publish(a, pick(w, rounds).ID)
 			continue
 		}
-		if tables := r.state.Tables(); len(tables) > 0 && w.chance(0.3) {
+		if tables := r.state.Tables(); len(tables) > 0 && w.chance(w.polls) {
 			r.publishTable(a, pick(w, tables).Table, RoundID{})
 		}
 	}

@@ -47,7 +47,9 @@ func (c *checker) recorded(was marks, id TableID, r Record) {
 			if why == nil {
 				at = at.after(toy)
 			}
-		case StatusPublished, StatusNotApplied:
+		case StatusNotApplied:
+			c.fenceGivenUp(t, ch, part, at)
+		case StatusPublished:
 		default:
 		}
 	}

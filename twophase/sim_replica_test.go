@@ -30,6 +30,7 @@ type replica struct {
 	giveUp   map[TableID]map[TxnID]bool
 	written  SnapshotVersion // newest manifest known to be durable
 	firstSaw map[RoundID]time.Duration
+	fences   map[TableID]sawFence
 	losses   Losses
 	poke     bool // somebody waits for a fold to the head
 }
@@ -37,13 +38,15 @@ type replica struct {
 // request is something on its way into the journal.
 type request struct {
 	Request
-	from   *job // nil for a finding
-	dig    map[TableID]Digest
-	done   bool
-	answer Answer
-	looked bool // the logs of its open tables were looked at
-	tries  int
-	valid  func() bool // nil: always
+	from *job // nil for a finding
+	dig  map[TableID]Digest
+	// decided: wait=DECIDED, and it was offered when the request came.
+	decided bool
+	done    bool
+	answer  Answer
+	looked  bool // the logs of its open tables were looked at
+	tries   int
+	valid   func() bool // nil: always
 }
 
 // start brings a replica up: it reads the newest entry, the checkpoint that this
@@ -55,6 +58,7 @@ func (r *replica) start() {
 	r.queue, r.waiting, r.losses, r.poke = nil, nil, Losses{}, false
 	r.sights, r.facts = map[TableID]Sight{}, map[Hash]Facts{}
 	r.giveUp, r.firstSaw = map[TableID]map[TxnID]bool{}, map[RoundID]time.Duration{}
+	r.fences = map[TableID]sawFence{}
 	r.written = 0
 	r.actors = []*actor{newActor(r.recover)}
 }

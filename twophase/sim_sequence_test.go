@@ -247,6 +247,10 @@ func (r *replica) answerWaiting() {
 		case o.Abort != nil:
 			r.w.check.answered(q, answerAborted)
 			return true
+		case q.decided && r.state.DecidedSuffices(q.txn()):
+			r.w.check.answered(q, answerCommitted)
+			r.w.check.promise(q.txn())
+			return true
 		case o.Snapshot > 0 || !o.Commit.writes() || q.from.impatient:
 			r.w.check.answered(q, answerCommitted)
 			return true
@@ -313,7 +317,7 @@ func (r *replica) lookAt(a *actor, group []*request) []*request {
 				continue
 			}
 			ahead := readOf(q.Commit.Record, id).Version > t.Recorded
-			if t.Mode != ModeOpen && !ahead {
+			if !t.Watched() && !ahead {
 				continue
 			}
 			if _, ok := done[id]; !ok {

@@ -121,7 +121,8 @@ type simPlace struct {
 	past      map[Version]*simCommit // of this epoch, whether there or not
 	delivered map[TxnID]Version      // of this epoch
 	backup    *simPlace
-	outage    time.Duration // until then its requests are refused
+	outage    time.Duration   // until then its requests are refused
+	writers   []time.Duration // when other engines read the table that have not committed yet
 	registers int
 }
 

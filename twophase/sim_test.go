@@ -33,10 +33,15 @@ func profiles() []profile {
 	builds.builds = true
 	restored := base
 	restored.restore = 0.002
+	ignored := base
+	ignored.fence, ignored.ignores, ignored.foreign, ignored.replace, ignored.slow = 0.5, 0.2, 0.05, 0, 0.5
+	fenced := base
+	fenced.fence, fenced.foreign, fenced.operate, fenced.jump, fenced.replace = 0.6, 0.06, 0.03, 0.015, 0.002
+	fenced.slow, fenced.polls = 0.5, 0.05
 	crowded := base
 	crowded.client, crowded.round = 0.2, 6
 	crowded.tables = append([]toyTable{{name: "single", single: true}, {name: "also open"}}, defaultTables...)
-	return []profile{base, small, large, cleaned, crowded, base, alone, builds, restored}
+	return []profile{base, small, large, cleaned, crowded, base, alone, builds, restored, fenced, ignored}
 }
 
 // TestSimulation: no world breaks an invariant.

@@ -27,6 +27,9 @@ type toyChange struct {
 	needsSchema   int // the schema that its files fit; 0: it adds none
 	setsSchema    int // 0: it leaves the schema alone
 	setsMeta      int // CREATE OR REPLACE TABLE; 0: no
+	setsProtocol  int // another engine's; 0: no
+	needsProtocol int // of a fence change: the protocol that it puts the fence into
+	fence         Fencing
 	dataChange    bool
 	blind         bool
 	readsAll      bool
@@ -36,7 +39,7 @@ type toyChange struct {
 func (c *toyChange) facts() Facts { return binary.AppendUvarint([]byte{'f'}, uint64(c.id)) }
 
 func (c *toyChange) shape() Shape {
-	sh := Shape{Appends: len(c.removes) == 0 && c.setsSchema == 0, DataChange: c.dataChange, Bytes: uint64(10 * (len(c.adds) + len(c.removes) + 1))}
+	sh := Shape{Appends: len(c.removes) == 0 && c.setsSchema == 0 && c.fence == FenceKept, DataChange: c.dataChange, Bytes: uint64(10 * (len(c.adds) + len(c.removes) + 1))}
 	if c.app > 0 {
 		sh.Apps = []AppVersion{{App: fmt.Sprint("app", c.app), Version: c.appVersion}}
 	}
@@ -51,7 +54,7 @@ func (c *toyChange) appendTo(b []byte) []byte {
 			b = binary.AppendVarint(binary.AppendVarint(b, int64(p.path)), int64(p.dv))
 		}
 	}
-	for _, v := range []int64{int64(c.app), c.appVersion, int64(c.needsSchema), int64(c.setsSchema), int64(c.setsMeta)} {
+	for _, v := range []int64{int64(c.app), c.appVersion, int64(c.needsSchema), int64(c.setsSchema), int64(c.setsMeta), int64(c.fence)} {
 		b = binary.AppendVarint(b, v)
 	}
 	return b
@@ -66,8 +69,11 @@ type toyState struct {
 	apps   [toyApps + 1]int64
 	meta   int
 	schema int
-	marker ChangeNumber
-	ict    Time
+	// protocol is a number, and the fence.
+	protocol int
+	fenced   bool
+	marker   ChangeNumber
+	ict      Time
 }
 
 func comparePairs(a, b toyPair) int {
@@ -117,6 +123,9 @@ func (s *toyState) fits(c *toyChange) *Conflict {
 	if c.needsSchema > 0 && c.needsSchema != s.schema {
 		return &Conflict{Rule: RuleSchema}
 	}
+	if c.fence != FenceKept && c.needsProtocol != s.protocol {
+		return &Conflict{Rule: RuleProtocol}
+	}
 	return nil
 }
 
@@ -143,6 +152,12 @@ func (s *toyState) after(c *toyChange) *toyState {
 	if c.setsMeta > 0 {
 		out.meta = c.setsMeta
 	}
+	if c.setsProtocol > 0 {
+		out.protocol = c.setsProtocol
+	}
+	if c.fence != FenceKept {
+		out.fenced = c.fence == FenceRaised
+	}
 	return &out
 }
 
@@ -166,6 +181,9 @@ func conflictBefore(c, w *toyChange) *Conflict {
 	if c.blind {
 		return nil
 	}
+	if c.fence != FenceKept && (w.fence != FenceKept || w.setsProtocol > 0) {
+		return &Conflict{Rule: RuleProtocol}
+	}
 	if w.setsSchema > 0 || w.setsMeta > 0 {
 		return &Conflict{Rule: RuleMetadata}
 	}
@@ -188,6 +206,8 @@ func (r toyRules) Impossible(decided, foreign Facts) *Conflict {
 	switch {
 	case f.setsMeta > 0:
 		return &Conflict{Rule: RuleTableReplaced}
+	case f.setsProtocol > 0 && c.fence != FenceKept:
+		return &Conflict{Rule: RuleProtocol}
 	case f.app > 0 && f.app == c.app && f.appVersion >= c.appVersion:
 		return &Conflict{Rule: RuleAppVersion}
 	case f.setsSchema > 0 && c.needsSchema > 0 && c.needsSchema != f.setsSchema:

@@ -30,22 +30,28 @@ type profile struct {
 	client  float64
 	operate float64 // an operator does something
 
-	replace  float64 // of foreign acts: the table is dropped, put back, replaced
-	clean    float64 // of foreign acts: checkpoints and clean-up
-	floor    float64 // the janitor raises the floor
-	keep     int     // positions below the head that it leaves
-	settings float64 // caps change
-	giveUp   float64 // an operator gives a pending change up
-	release  float64 // a table is released and registered anew
-	twice    float64 // a place is registered twice
-	builds   bool    // two builds run side by side
-	restore  float64 // the journal is put back to an older state
-	rests    float64 // of changes: they rest on what is pending
-	create   float64 // of transactions: they create a table where none is
-	leave    float64 // of transactions: they release a table
-	other    float64 // of chances to commit other digests under one id
-	facts    int     // bytes of them that a table keeps
-	round    int     // parts of a component
+	replace   float64 // of foreign acts: the table is dropped, put back, replaced
+	clean     float64 // of foreign acts: checkpoints and clean-up
+	floor     float64 // the janitor raises the floor
+	keep      int     // positions below the head that it leaves
+	settings  float64 // caps change
+	giveUp    float64 // an operator gives a pending change up
+	release   float64 // a table is released and registered anew
+	twice     float64 // a place is registered twice
+	builds    bool    // two builds run side by side
+	restore   float64 // the journal is put back to an older state
+	rests     float64 // of changes: they rest on what is pending
+	create    float64 // of transactions: they create a table where none is
+	leave     float64 // of transactions: they release a table
+	fence     float64 // of operators' acts: a fence is raised or lifted
+	slow      float64 // of foreign acts: an engine reads a table, and commits later
+	overwrite float64 // of foreign commits: nothing of the table stays
+	polls     float64 // how busily tables are looked at that are in no round
+	lift      float64 // of operators' acts on fenced tables
+	ignores   float64 // of foreign commits on fenced tables: their writer ignores features
+	other     float64 // of chances to commit other digests under one id
+	facts     int     // bytes of them that a table keeps
+	round     int     // parts of a component
 }
 
 // toyTable is a table as the profile wants it.
@@ -68,7 +74,7 @@ func defaultProfile() profile {
 		replicas: 3, slots: 16, steps: 2500, tables: defaultTables,
 		unknown: 0.2, crash: 0.002, sleep: 0.002, jump: 0.008, foreign: 0.02, client: 0.12, operate: 0.015,
 		replace: 0.02, clean: 0.3, floor: 0.01, keep: 25, settings: 0.02, giveUp: 0.1, release: 0.05, twice: 0.02,
-		rests: 0.05, create: 0.15, leave: 0.02, other: 1, facts: 600, round: 12,
+		rests: 0.05, create: 0.15, leave: 0.02, fence: 0.2, lift: 0.3, slow: 0.3, polls: 0.3, other: 1, facts: 600, round: 12,
 	}
 }
 

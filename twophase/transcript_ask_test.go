@@ -15,7 +15,7 @@ import (
 //	abort 1 [client|expired|resolve] [begun:3]
 //	freeze 1.0 T0 / thaw T0 / release T0 / register T0b T0 / floor 7 / tag x 2
 //	lease a 1 1h / renew a 1 1h / lease-end a [7200000]
-//	caps txns:2 bytes:100 coalesce:no / checkpoint
+//	caps txns:2 bytes:100 coalesce:no / checkpoint / counted T0 1
 func (s *script) ask(args []string) string {
 	r := s.rep(args[0])
 	var q Request
@@ -110,7 +110,8 @@ func (r *actorless) walkedOn(s *script, _ []string) map[TableID][]FoundVersion {
 }
 
 // part is what a transaction does to a table: +f1 adds, -f1 removes (f1.2 is f1 with
-// deletion vector 2), @3 read version 3, all reads the whole table, app1:5, schema:2.
+// deletion vector 2), @3 read version 3, all reads the whole table, app1:5, schema:2,
+// fence and unfence.
 func (s *script) part(r *actorless, table TableID, spec string) Part {
 	ch, read := s.change(spec)
 	t, ok := r.state.Table(table)
@@ -125,8 +126,12 @@ func (s *script) part(r *actorless, table TableID, spec string) Part {
 		ch.needsSchema = 1
 	}
 	ch.blind = read.Blind
+	if at := s.w.stateOf(t); ch.fence != FenceKept && at != nil {
+		ch.needsProtocol = at.protocol
+	}
 	return Part{
 		Table: table, MetaDataID: metaName(ch.meta), Digests: []Digest{digestOf(table, ch)}, Read: read, Facts: ch.facts(), Shape: ch.shape(),
+		Fence: ch.fence,
 	}
 }
 
@@ -153,6 +158,12 @@ func (s *script) change(spec string) (*toyChange, ReadPoint) {
 		case strings.HasPrefix(what, "app"):
 			ch.app, _ = strconv.Atoi(what[3:])
 			ch.appVersion = int64(n)
+		case what == "fence":
+			ch.fence = FenceRaised
+		case what == "protocol":
+			ch.setsProtocol = n
+		case what == "unfence":
+			ch.fence = FenceLifted
 		case what == "schema":
 			ch.setsSchema = n
 		case what == "needs":
@@ -198,6 +209,8 @@ func (s *script) admin(r *actorless, kind string, args []string) Record {
 		return &Frozen{Round: s.round(args[0]), Table: TableID(args[1]), Cause: CauseStalled, Detail: "requests are refused"}
 	case "contradiction":
 		return &Frozen{Table: TableID(args[0]), Cause: CauseContradiction, Detail: "journal and log disagree"}
+	case "counted":
+		return &FenceCounted{Table: TableID(args[0]), Version: Version(number(args[1]))}
 	case "thaw":
 		return &Thawed{Table: TableID(args[0])}
 	case "release":

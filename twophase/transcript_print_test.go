@@ -17,6 +17,8 @@ func (s *script) record1(r Record) string {
 			out += fmt.Sprintf(" releases %v", r.Releases)
 		}
 		return out
+	case *FenceCounted:
+		return fmt.Sprintf("fence %s@%d counts", r.Table, r.Version)
 	case *Aborted:
 		out := fmt.Sprintf("abort %s (%s", s.name(r.Txn), r.Rule)
 		if !r.Winner.IsZero() {
@@ -196,6 +198,9 @@ func (s *script) state(args []string) string {
 		for _, c := range t.Diverged {
 			fmt.Fprintf(&b, ", diverged %d=%s", c.Number, s.name(c.Txn))
 		}
+		if t.Mode == ModeFenced || t.Opened != nil {
+			b.WriteString(", " + fencing(t))
+		}
 		if f := t.Frozen; f != nil {
 			fmt.Fprintf(&b, ", frozen: %s at %s", f.Cause, f.Origin)
 		}
@@ -215,6 +220,25 @@ func (s *script) state(args []string) string {
 		fmt.Fprintf(&b, "waits on %v: %v%s\n", sortedKeys(c.tables), s.all(c.txns), sealed)
 	}
 	return b.String()
+}
+
+// fencing is what a fence has come to.
+func fencing(t *Table) string {
+	switch {
+	case t.Opened != nil:
+		return fmt.Sprintf("open: it was %s until %d", t.Opened.From, t.Opened.Version)
+	case t.Fence.Counts:
+		return fmt.Sprintf("fenced since %d", t.Fence.Version)
+	}
+	return fmt.Sprintf("fenced since %d, does not count", t.Fence.Version)
+}
+
+// decided says whether a replica may answer a transaction before it is published.
+func (s *script) decided(args []string) string {
+	if s.rep(args[0]).state.DecidedSuffices(s.txn(args[1])) {
+		return "DECIDED may be answered\n"
+	}
+	return "wait for PUBLISHED\n"
 }
 
 // log shows what is in a table's log.

@@ -30,7 +30,7 @@ import (
 //	engine T0 +f9,-f1                            a foreign commit
 //	late                                         the oldest write in flight lands
 //	pass 11s / crash R0 / checkpoint T0 / clean T0 1 2 / drop T0 / vacate T0 / copy T0 / putback T0
-//	state R0 [T0] / log T0 / outcome R0 1
+//	state R0 [T0] / log T0 / outcome R0 1 / decided R0 1
 func TestTranscripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
@@ -107,7 +107,7 @@ func (s *script) line(line string) string {
 		"ask":   s.ask, "decide": s.decide, "append": s.append, "fold": s.fold, "walk": s.walk, "step": s.step,
 		"run": s.run, "record": s.record, "publish": s.publish, "engine": s.engine, "late": s.late, "pass": s.pass,
 		"crash": s.crash, "checkpoint": s.checkpoint, "clean": s.clean, "drop": s.drop, "copy": s.copy,
-		"putback": s.putback, "vacate": s.vacate, "state": s.state, "log": s.log, "outcome": s.outcome, "sweep": s.sweep,
+		"putback": s.putback, "vacate": s.vacate, "decided": s.decided, "state": s.state, "log": s.log, "outcome": s.outcome, "sweep": s.sweep,
 		"manifest": s.manifest, "share": s.share, "slot": s.slot, "backup": s.backup,
 		"clock": s.clock, "time": s.time,
 	}[cmd]

@@ -23,6 +23,10 @@ const (
 	weakAnyIdentity                           // R9: version N-1 only has to be there
 	weakSightForever                          // R9: a sight of N-1 never ends
 	weakOldFold                               // R10: puts are made from a fold of any age
+	weakFenceDecided                          // R11: a table is fenced from the decision of the change, not from its publication
+	weakFenceUncounted                        // R11: a fence counts as soon as it is recorded
+	weakLiftPublished                         // R11: DECIDED is answered until the lifting of the fence is published
+	weakAnswerUnchecked                       // R11: what was checked when the request came is not checked at the answer
 	weakFrozenTakes                           // R12: a freeze refuses nothing
 	weakHeldCloses                            // R12: a round closes over a change that was given up
 	weakNeverDiverges                         // R13: every decided change stays possible
