@@ -77,7 +77,9 @@ func (s *State) frozenWithout(origin *Table) map[TableID][]TableID {
 		for _, c := range t.Diverged {
 			for _, o := range s.scope(t, c) {
 				add(o, id)
-				holds[o] = id
+				if f := s.tables[o].Frozen; f == nil || !f.Resolved && (o != origin.Table || !origin.isReplaced()) {
+					holds[o] = id // a replaced table that is settled holds nothing up
+				}
 			}
 		}
 	}
