@@ -92,7 +92,11 @@ func TestB6WantsAServer(t *testing.T) {
 func TestALiarIsCaught(t *testing.T) {
 	for name, run := range scenario.Benchmarks() {
 		_, err := run(t.Context(), config(t, &fragile{contender: seq(), lies: true}))
-		if err == nil || !strings.Contains(err.Error(), string(checker.TransactionLost)) {
+		caught := err != nil && strings.Contains(err.Error(), string(checker.TransactionLost))
+		if name == "B4" && err != nil { // which may see it before the checker does
+			caught = caught || strings.Contains(err.Error(), "writers replaced one file")
+		}
+		if !caught {
 			t.Errorf("%s: got %v, want %s", name, err, checker.TransactionLost)
 		}
 	}
