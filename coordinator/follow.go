@@ -79,6 +79,23 @@ func (c *Catalog) afterHead(ctx context.Context, err error) error {
 	return err
 }
 
+// latestWait is how long "latest" waits for the store.
+const latestWait = 2 * time.Second
+
+// freshLatest folds what other replicas have appended, before "latest" is said (R5).
+// While the store does not answer, what is in memory is the latest: readers go on, and
+// what they have seen before is in it (AtLeast).
+func (c *Catalog) freshLatest(ctx context.Context) {
+	if !c.cfg.SharedStore {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, latestWait)
+	defer cancel()
+	if err := c.catchUp(ctx); err != nil && ctx.Err() == nil {
+		c.log.Warn("the latest snapshot is answered from memory", "error", err)
+	}
+}
+
 // watchRing hears of entries. Those that are folded already, of this replica's own
 // for one, are nothing to look for.
 func (c *Catalog) watchRing(ctx context.Context, store lock.Watcher, moved chan<- struct{}) {

@@ -344,8 +344,12 @@ func TestRefusedAtTheHeadOnly(t *testing.T) {
 	one := first.open(t)
 	two := one.replica(t, func(r *world) { r.cfg.Address = "two:1" })
 	one.create("t", twophase.ModeExclusive)
+	if s, err := two.catalog.Snapshot(two.ctx(), coordinator.SnapshotRef{}, nil); err != nil || s.Version != one.catalog.Shown() {
+		t.Errorf("the latest snapshot is %+v, %v", s, err)
+	}
+	one.create("u", twophase.ModeExclusive)
 	b := one.begin("job")
-	two.stage(b.Token, blind("t", "a")) // TABLE_NOT_FOUND, by its own fold
+	two.stage(b.Token, blind("u", "a")) // TABLE_NOT_FOUND, by its own fold
 	if _, err := one.catalog.Abort(one.ctx(), coordinator.OutcomeRef{Token: b.Token}, "no more"); err != nil {
 		t.Fatal(err)
 	}

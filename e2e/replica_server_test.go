@@ -17,19 +17,32 @@ import (
 	"github.com/txcoord/txcoord/lock"
 	"github.com/txcoord/txcoord/lock/dynamostore"
 	"github.com/txcoord/txcoord/lock/etcdstore"
+	"github.com/txcoord/txcoord/lock/objectstore"
+	"github.com/txcoord/txcoord/tables/objstore/s3obj"
 )
 
-// sharedStore is a store that several servers share: an etcd cluster, or a table.
+// sharedStore is a store that several servers share: an etcd cluster, a table, or a
+// bucket.
 type sharedStore struct {
-	Endpoints                               []string
-	Table, Region, Endpoint, Access, Secret string
+	Endpoints                        []string
+	Table, Bucket                    string
+	Region, Endpoint, Access, Secret string
 }
 
 func (s *sharedStore) open(ctx context.Context) (lock.Store, error) {
-	if len(s.Endpoints) > 0 {
+	switch {
+	case len(s.Endpoints) > 0:
 		return etcdstore.Open(ctx, etcdstore.Config{Endpoints: s.Endpoints, Prefix: "storm/", RequestTimeout: time.Second})
+	case s.Table != "":
+		return dynamostore.Open(ctx, s.dynamo())
 	}
-	return dynamostore.Open(ctx, s.dynamo())
+	bucket, err := s3obj.New(ctx, s3obj.Config{
+		Bucket: s.Bucket, Region: s.Region, Endpoint: s.Endpoint, AccessKey: s.Access, SecretKey: s.Secret, RequestTimeout: time.Second,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return objectstore.Open(ctx, objectstore.Config{Objects: bucket, Prefix: "storm", RequestTimeout: 2 * time.Second})
 }
 
 func (s *sharedStore) dynamo() dynamostore.Config {

@@ -73,21 +73,41 @@ func TestReplicasOnDynamoDB(t *testing.T) {
 	if _, err := dynamostore.Init(t.Context(), f.replicas[0].config.Shared.dynamo()); err != nil {
 		t.Fatal(err)
 	}
-	f.store = []func(){func() {
-		proxy := proxies[f.rng.IntN(len(proxies))]
-		proxy.Decide(badLuck())
-		f.sleep(500, 1500)
-		proxy.Decide(func(servers.Request) servers.Fate { return servers.Fate{} })
-	}}
+	f.unlucky(proxies, servers.DynamoError(500, "InternalServerError", ""), servers.DynamoError(400, "ThrottlingException", ""))
 	f.weather()
 }
 
+// TestReplicasOnS3 is the same on a bucket alone: its conditional puts decide.
+func TestReplicasOnS3(t *testing.T) {
+	t.Parallel()
+	server := servers.StartVersity(t)
+	bucket := server.Bucket(t)
+	var proxies []*servers.HTTPFaults
+	f := newFleet(t, func(int) *sharedStore {
+		proxy := servers.NewHTTPFaults(t, server.Endpoint)
+		proxies = append(proxies, proxy)
+		return &sharedStore{Bucket: bucket, Region: server.Region, Endpoint: proxy.URL, Access: server.AccessKey, Secret: server.SecretKey}
+	})
+	f.unlucky(proxies, servers.S3Error(500, "InternalError"), servers.S3Error(503, "SlowDown"))
+	f.weather()
+}
+
+// unlucky has one of the proxies misbehave for a while.
+func (f *fleet) unlucky(proxies []*servers.HTTPFaults, failed, slower *servers.Reply) {
+	f.store = []func(){func() {
+		proxy := proxies[f.rng.IntN(len(proxies))]
+		proxy.Decide(badLuck(failed, slower))
+		f.sleep(500, 1500)
+		proxy.Decide(func(servers.Request) servers.Fate { return servers.Fate{} })
+	}}
+}
+
 // badLuck takes turns with what a network and a busy server do to every third request.
-func badLuck() func(servers.Request) servers.Fate {
+func badLuck(failed, slower *servers.Reply) func(servers.Request) servers.Fate {
 	fates := []servers.Fate{
 		{Lost: true},
-		{After: servers.DynamoError(500, "InternalServerError", "")},
-		{Instead: servers.DynamoError(400, "ThrottlingException", "")},
+		{After: failed},
+		{Instead: slower},
 		{Delay: 50 * time.Millisecond},
 		{Delay: 1200 * time.Millisecond},
 		{Twice: true},
