@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -18,6 +19,13 @@ type Objects interface {
 	// slashes at its ends. It refuses what lies outside the roots that the operator
 	// allowed.
 	Open(uri string) (objstore.Store, string, error)
+}
+
+// Prober is an Objects that can try a place before the first table is taken there.
+type Prober interface {
+	// Probe sees that the store behind a URI refuses to overwrite and shows at once what
+	// was written, unless it has seen that before. It writes only in places of its own.
+	Probe(ctx context.Context, uri string) error
 }
 
 // Config is what a catalog needs. Fields without a comment on their zero value are required.

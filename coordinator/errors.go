@@ -46,6 +46,7 @@ const (
 	TooEarly             Reason = "TOO_EARLY"
 	PlanChanged          Reason = "PLAN_CHANGED"
 	MaintenanceOff       Reason = "MAINTENANCE_OFF"
+	ObjectsUnsuitable    Reason = "OBJECTS_UNSUITABLE"
 	LeaseNotFound        Reason = "LEASE_NOT_FOUND"
 	LeaseExists          Reason = "LEASE_EXISTS"
 	ReadPointTooOld      Reason = "READ_POINT_TOO_OLD"

@@ -43,8 +43,32 @@ func (c *Catalog) place(ctx context.Context, name, uri string, mode *twophase.Mo
 	if err := c.apart(canonical); err != nil {
 		return placed{}, err
 	}
+	if err := c.probe(ctx, canonical); err != nil {
+		return placed{}, err
+	}
 	log, err := c.tables.open(canonical, func() twophase.Mode { return *mode })
 	return placed{canonical, log, *mode}, err
+}
+
+// probe tries a place whose store has not been tried.
+func (c *Catalog) probe(ctx context.Context, uri string) error {
+	p, ok := c.cfg.Objects.(Prober)
+	if !ok {
+		return nil
+	}
+	err := p.Probe(ctx, uri)
+	if err == nil || isContext(err) {
+		return err
+	}
+	c.log.Error("the place of a table failed its probe", "table", uri, "error", err)
+	why := "it cannot be tried; the server's log has the reason"
+	if errors.Is(err, objstore.ErrUnconditional) || errors.Is(err, objstore.ErrInconsistent) {
+		why = "it lets two writers win, or shows late what was written"
+	}
+	return &Error{
+		Reason: ObjectsUnsuitable, Message: fmt.Sprintf("the object store of %s cannot hold tables: %s", uri, why), Cause: err,
+		Table: &TableDetail{URI: uri, Version: twophase.NoVersion, Detail: why},
+	}
 }
 
 // apart refuses a place that is not a table's own: in or around another table, in a

@@ -6,11 +6,14 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/txcoord/txcoord/tables"
 	"github.com/txcoord/txcoord/twophase"
@@ -164,6 +167,12 @@ func canonicalTable(raw string) (string, error) {
 		return uri, nil
 	}
 	for parent, rest := path, ""; ; {
+		if isLink(parent) && !exists(parent) {
+			return "", &tables.InputError{
+				Field: "uri", Value: clip(raw, 256), Reason: parent + " is a symbolic link to something that is not there",
+				Remedy: "mend the link, or give the location itself",
+			}
+		}
 		if real, err := filepath.EvalSymlinks(parent); err == nil {
 			return tables.CanonicalURI(filepath.Join(real, rest))
 		}
@@ -172,6 +181,12 @@ func canonicalTable(raw string) (string, error) {
 		}
 		parent, rest = filepath.Dir(parent), filepath.Join(filepath.Base(parent), rest)
 	}
+}
+
+// exists follows links.
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ELOOP)
 }
 
 // Describe says what catalog and log know of a table.

@@ -26,6 +26,9 @@ type Options struct {
 	// a replica that is paused neither answers nor goes away. 0 is 5 s where Dial is
 	// given several addresses, and no bound elsewhere.
 	TryFor time.Duration
+	// FailFast gives a call up at once when no server can be reached, as long as none has
+	// been reached by this client. Without it the call is repeated for RetryFor.
+	FailFast bool
 	// Credentials secure the connection that Dial makes. nil: plain text, for
 	// loopback and for networks that are secured otherwise.
 	Credentials credentials.TransportCredentials
@@ -103,7 +106,7 @@ func New(cc grpc.ClientConnInterface, o Options) *Client {
 	if o.RetryFor == 0 {
 		o.RetryFor = 2 * time.Minute
 	}
-	c := &conn{under: cc, catalog: o.Catalog, retryFor: o.RetryFor, tryFor: o.TryFor, seen: new(atomic.Uint64)}
+	c := &conn{under: cc, catalog: o.Catalog, retryFor: o.RetryFor, tryFor: o.TryFor, seen: new(atomic.Uint64), failFast: o.FailFast, reached: new(atomic.Bool)}
 	return &Client{
 		Transactions: txcoordv1.NewTransactionServiceClient(c),
 		Tables:       txcoordv1.NewTableServiceClient(c),

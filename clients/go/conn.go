@@ -20,6 +20,8 @@ type conn struct {
 	retryFor time.Duration
 	tryFor   time.Duration
 	seen     *atomic.Uint64
+	failFast bool
+	reached  *atomic.Bool // some server, by some call
 }
 
 // Invoke makes a call until its answer says something. All calls of the contract

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -21,6 +22,9 @@ func (c *conn) retry(ctx context.Context, call func() error) error {
 	var last error
 	for {
 		err := call()
+		if c.hopeless(err) {
+			return err
+		}
 		if err != nil && last != nil && timeIsUp(ctx) && errors.Is(err, context.DeadlineExceeded) {
 			return fmt.Errorf("%w (%w)", last, context.DeadlineExceeded)
 		}
@@ -35,6 +39,31 @@ func (c *conn) retry(ctx context.Context, call func() error) error {
 			return err
 		}
 	}
+}
+
+// hopeless reports whether to give up at once: no server was ever reached, and the
+// caller does not want to wait for one.
+func (c *conn) hopeless(err error) bool {
+	if !isUnreached(err) {
+		c.reached.Store(true)
+		return false
+	}
+	return c.failFast && !c.reached.Load()
+}
+
+// isUnreached reports whether a call did not get as far as a server: nobody listens
+// there, or the host has no address.
+func isUnreached(err error) bool {
+	var e *Error
+	if !errors.As(err, &e) || e.Code != codes.Unavailable || e.Reason != "" {
+		return false
+	}
+	for _, part := range []string{"Error while dialing", "zero addresses", "no children to pick from", "name resolver error"} {
+		if strings.Contains(e.Message, part) {
+			return true
+		}
+	}
+	return false
 }
 
 // repeatable reports whether the same call may answer otherwise.

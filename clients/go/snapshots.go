@@ -74,7 +74,7 @@ func (w *watch) run(ctx context.Context) {
 			pauses.Reset()
 			failing = time.Now()
 		}
-		if !repeatable(ctx, err) || time.Since(failing) > w.client.conn.retryFor || !sleep(ctx, pauses.NextBackOff()) {
+		if w.client.conn.hopeless(err) || !repeatable(ctx, err) || time.Since(failing) > w.client.conn.retryFor || !sleep(ctx, pauses.NextBackOff()) {
 			w.yield(nil, fmt.Errorf("watch snapshots after %d: %w", w.after, err))
 			return
 		}

@@ -32,6 +32,8 @@ type Config struct {
 	LogStore string `help:"The DynamoDB table of Spark's S3DynamoDBLogStore, for tables of mode delta-storage: dynamodb://TABLE?region=REGION&scheme=s3a ($$TXCOORD_LOG_STORE)." environ:"TXCOORD_LOG_STORE" placeholder:"URL"`
 	// Allow are the places, besides the warehouse, where tables may be.
 	Allow []string `help:"Tables may lie below this location, too, not only below the warehouse. May be given several times." placeholder:"PREFIX" sep:"none"`
+	// NoProbe trusts the places of objects.
+	NoProbe bool `help:"Do not test at the start that the places of tables refuse to overwrite, and show at once what was written."`
 	// Limit sets limits by the names that errors use.
 	Limit map[string]string `help:"Set a limit, by the name that errors give it; --list-limits lists them." placeholder:"NAME=VALUE" mapsep:"none"`
 	// Maintain keeps the tables' logs short: see coordinator.MaintainConfig.

@@ -110,7 +110,12 @@ func TestErrorsShowTheirDetails(t *testing.T) {
 }
 
 func TestServerThatIsNotThere(t *testing.T) {
-	args := []string{"status", "--server", "127.0.0.1:1", "--timeout", "50ms"}
+	// At once, whatever the timeout: each of these would take the test's whole time.
+	for _, args := range [][]string{{"status"}, {"snapshot", "watch", "--after", "0"}, {"tx", "begin"}} {
+		args = append(args, "--server", "127.0.0.1:1", "--timeout", "10h")
+		wantCode(t, args, txcoord(t, nil, "", args...), 7, "no server at 127.0.0.1:1 (connection refused)")
+	}
+	args := []string{"status", "--server", "127.0.0.1:1", "--timeout", "50ms", "--await-server"}
 	wantCode(t, args, txcoord(t, nil, "", args...), 7, "no server at 127.0.0.1:1 (connection refused)",
 		`start "txcoord serve"`, "TXCOORD_SERVER", "may be repeated")
 	args[2] = "nowhere.invalid:1"

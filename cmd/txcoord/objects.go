@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net/url"
+	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"github.com/txcoord/txcoord/tables"
 	"github.com/txcoord/txcoord/tables/objstore"
@@ -20,16 +23,23 @@ type objects struct {
 	files   *fileobj.Store
 	buckets map[string]bucket // by the location of the bucket itself
 	allowed []string          // canonical, links resolved
+	// unprobed are the allowed folders that were not there yet; nil if none is probed.
+	mu       sync.Mutex
+	unprobed map[string]bool
 }
 
 // newObjects takes locations as users write them. A folder need not exist; a bucket
-// has to, and is tried.
-func newObjects(ctx context.Context, allowed []string, buckets BucketFlags, log *slog.Logger) (*objects, error) {
-	files, err := fileobj.New("/", fileobj.Config{Prune: ownFolder})
+// has to, and is tried. With probe each has to prove that it honours conditions and
+// shows what was written; a folder that is not there yet, before its first table.
+func newObjects(ctx context.Context, allowed []string, buckets BucketFlags, probe bool, log *slog.Logger) (*objects, error) {
+	files, err := fileobj.New("/", fileobj.Config{Prune: ownFolder, NoLinks: []string{"_delta_log"}})
 	if err != nil {
 		return nil, fmt.Errorf("open the file system: %w", err)
 	}
 	o := &objects{files: files, buckets: map[string]bucket{}}
+	if probe {
+		o.unprobed = map[string]bool{}
+	}
 	for _, a := range allowed {
 		if err := o.allow(ctx, a, buckets, log); err != nil {
 			return nil, errors.Join(err, o.Close())
@@ -45,7 +55,7 @@ func (o *objects) allow(ctx context.Context, location string, buckets BucketFlag
 	}
 	o.allowed = append(o.allowed, p.String())
 	if p.local() {
-		return nil
+		return o.probeFolder(ctx, p)
 	}
 	b, ok := o.buckets[p.root]
 	if !ok {
@@ -54,7 +64,64 @@ func (o *objects) allow(ctx context.Context, location string, buckets BucketFlag
 		}
 		o.buckets[p.root] = b
 	}
+	if o.unprobed == nil {
+		return nil
+	}
 	return b.Check(ctx, p.key)
+}
+
+// probeFolder probes a local folder, or notes that it is not there yet.
+func (o *objects) probeFolder(ctx context.Context, p placed) error {
+	if o.unprobed == nil {
+		return nil
+	}
+	switch info, err := os.Stat(p.String()); {
+	case errors.Is(err, fs.ErrNotExist):
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.unprobed[p.String()] = true
+		return nil
+	case err == nil && !info.IsDir():
+		return fmt.Errorf("%s is not a folder", p)
+	}
+	if err := objstore.Probe(ctx, o.files, p.key); err != nil {
+		return fmt.Errorf("%s cannot hold tables: %w (put it on a file system with hard links that the server may write; --no-probe skips this test)", p, err)
+	}
+	return nil
+}
+
+// Probe implements coordinator.Prober: the folder of a table's root that was not there
+// when the server was started is probed before its first table is taken.
+func (o *objects) Probe(ctx context.Context, uri string) error {
+	place, err := parsePlace(uri)
+	if err != nil || o.unprobed == nil || !place.local() {
+		return err
+	}
+	for _, root := range o.allowed {
+		if place.String() != root && !strings.HasPrefix(place.String(), root+"/") {
+			continue
+		}
+		o.mu.Lock()
+		due := o.unprobed[root]
+		o.mu.Unlock()
+		if !due {
+			return nil
+		}
+		p, err := parsePlace(root)
+		if err != nil {
+			return err
+		}
+		if err := o.probeFolder(ctx, p); err != nil {
+			return err
+		}
+		if _, err := os.Stat(root); err == nil {
+			o.mu.Lock()
+			delete(o.unprobed, root)
+			o.mu.Unlock()
+		}
+		return nil
+	}
+	return nil
 }
 
 // Close lets go of the buckets.

@@ -35,11 +35,12 @@ type commands struct {
 type Globals struct {
 	Credentials `embed:""`
 
-	Server  string        `help:"Address of the server ($$TXCOORD_SERVER, else ${server})." default:"${server}" environ:"TXCOORD_SERVER" placeholder:"HOST:PORT"`
-	Catalog string        `help:"Catalog ($$TXCOORD_CATALOG, else default)." default:"default" environ:"TXCOORD_CATALOG" placeholder:"NAME"`
-	Output  string        `help:"How to print: table (for people), json, or id (only what later commands need)." short:"o" enum:"table,json,id" default:"table" placeholder:"FORMAT"`
-	AtLeast uint64        `help:"Answer from a state that contains this snapshot version." placeholder:"SNAPSHOT"`
-	Timeout time.Duration `help:"Give up after this long, 1m if not given; 0 never does. Until then a call whose answer is lost is repeated." default:"1m" placeholder:"DURATION"`
+	Server      string        `help:"Address of the server ($$TXCOORD_SERVER, else ${server})." default:"${server}" environ:"TXCOORD_SERVER" placeholder:"HOST:PORT"`
+	Catalog     string        `help:"Catalog ($$TXCOORD_CATALOG, else default)." default:"default" environ:"TXCOORD_CATALOG" placeholder:"NAME"`
+	Output      string        `help:"How to print: table (for people), json, or id (only what later commands need)." short:"o" enum:"table,json,id" default:"table" placeholder:"FORMAT"`
+	AtLeast     uint64        `help:"Answer from a state that contains this snapshot version." placeholder:"SNAPSHOT"`
+	AwaitServer bool          `help:"Where no server listens, try again until --timeout instead of failing at once."`
+	Timeout     time.Duration `help:"Give up after this long, 1m if not given; 0 never does. Until then a call whose answer is lost is repeated." default:"1m" placeholder:"DURATION"`
 }
 
 const defaultServer = "127.0.0.1:7401"
@@ -90,13 +91,13 @@ func newParser(grammar *commands, s *session, more ...kong.Option) (*kong.Kong, 
 
 // notOf are the flags of Globals that a command makes no use of.
 var notOf = map[string][]string{
-	"serve":   {"server", "output", "at-least", "timeout"},
+	"serve":   {"server", "output", "at-least", "timeout", "await-server"},
 	"init":    {"server", "at-least"},
 	"check":   {"server", "at-least"},
-	"sidecar": {"server", "output", "at-least", "timeout"},
-	"print":   {"server", "at-least", "timeout"},
-	"demo":    {"server", "catalog", "output", "at-least", "timeout"},
-	"version": {"server", "catalog", "output", "at-least", "timeout"},
+	"sidecar": {"server", "output", "at-least", "timeout", "await-server"},
+	"print":   {"server", "at-least", "timeout", "await-server"},
+	"demo":    {"server", "catalog", "output", "at-least", "timeout", "await-server"},
+	"version": {"server", "catalog", "output", "at-least", "timeout", "await-server"},
 }
 
 // help leaves out the flags that say nothing to the command.

@@ -41,7 +41,10 @@ func open(ctx context.Context, c *Config, catalog, address string, log *slog.Log
 	if err != nil {
 		return nil, err
 	}
-	objects, err := newObjects(ctx, append([]string{c.Warehouse}, c.Allow...), c.BucketFlags, log)
+	if err := makeFolder(c.Warehouse); err != nil {
+		return nil, err
+	}
+	objects, err := newObjects(ctx, append([]string{c.Warehouse}, c.Allow...), c.BucketFlags, !c.NoProbe, log)
 	if err != nil {
 		return nil, err
 	}
@@ -54,9 +57,6 @@ func open(ctx context.Context, c *Config, catalog, address string, log *slog.Log
 
 // openOn opens a catalog over the places of its objects.
 func openOn(ctx context.Context, c *Config, catalog, address string, objects *objects, journal *journalStore, log *slog.Logger) (*running, error) {
-	if err := makeFolder(c.Warehouse); err != nil {
-		return nil, err
-	}
 	store, err := journal.open(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("open the store: %w", err)

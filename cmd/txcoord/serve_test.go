@@ -112,7 +112,7 @@ func TestReleaseLeavesNoFolderOfOurs(t *testing.T) {
 
 func TestObjects(t *testing.T) {
 	root := t.TempDir()
-	o, err := newObjects(t.Context(), []string{root}, BucketFlags{}, slog.New(slog.DiscardHandler))
+	o, err := newObjects(t.Context(), []string{root}, BucketFlags{}, true, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -60,7 +60,7 @@ func (s *session) client() (*client.Client, error) {
 	if s.dialled != nil {
 		return s.dialled, nil
 	}
-	options := client.Options{Catalog: s.Catalog, RetryFor: retryFor(s.Timeout), Token: s.token(s.env)}
+	options := client.Options{Catalog: s.Catalog, RetryFor: retryFor(s.Timeout), FailFast: !s.AwaitServer, Token: s.token(s.env)}
 	config, err := s.tls()
 	if err != nil {
 		return nil, err

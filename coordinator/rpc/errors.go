@@ -49,7 +49,7 @@ func codeOf(r coordinator.Reason) codes.Code {
 		coordinator.DecidedNotOffered, coordinator.TableFrozen, coordinator.OutcomeExpired, coordinator.WrongMode,
 		coordinator.AttemptUndecided, coordinator.TokenStale, coordinator.TableOwned, coordinator.TableProperty,
 		coordinator.ChangesPending, coordinator.NotATable, coordinator.NothingToResolve,
-		coordinator.TooEarly, coordinator.PlanChanged, coordinator.MaintenanceOff:
+		coordinator.TooEarly, coordinator.PlanChanged, coordinator.MaintenanceOff, coordinator.ObjectsUnsuitable:
 		return codes.FailedPrecondition
 	case coordinator.ReadPointTooOld, coordinator.SnapshotOutOfRange:
 		return codes.OutOfRange

@@ -20,6 +20,9 @@ var (
 	// ErrUnknown: the put, or the deletion, may have landed, or may land later. Only
 	// reading the key settles it, and a put only by finding something.
 	ErrUnknown = errors.New("outcome unknown")
+	// ErrLinked: a folder on the way to the object is a symbolic link that is not
+	// followed. Nothing was read or written.
+	ErrLinked = errors.New("a symbolic link is not followed")
 )
 
 // Info describes an object.

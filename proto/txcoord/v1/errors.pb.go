@@ -115,6 +115,9 @@ const (
 	ErrorReason_ERROR_REASON_PLAN_CHANGED ErrorReason = 55
 	// FAILED_PRECONDITION: this server does no maintenance.
 	ErrorReason_ERROR_REASON_MAINTENANCE_OFF ErrorReason = 56
+	// FAILED_PRECONDITION: the object store at the table's place lets two writers win,
+	// or shows late what was written. With TableDetail.
+	ErrorReason_ERROR_REASON_OBJECTS_UNSUITABLE ErrorReason = 57
 	// OUT_OF_RANGE: the read point is too old to be checked. With TableDetail.
 	ErrorReason_ERROR_REASON_READ_POINT_TOO_OLD ErrorReason = 60
 	// OUT_OF_RANGE: the snapshot is older than what the catalog keeps, or a watch
@@ -184,6 +187,7 @@ var (
 		54:  "ERROR_REASON_TOO_EARLY",
 		55:  "ERROR_REASON_PLAN_CHANGED",
 		56:  "ERROR_REASON_MAINTENANCE_OFF",
+		57:  "ERROR_REASON_OBJECTS_UNSUITABLE",
 		60:  "ERROR_REASON_READ_POINT_TOO_OLD",
 		61:  "ERROR_REASON_SNAPSHOT_OUT_OF_RANGE",
 		70:  "ERROR_REASON_QUOTA_EXCEEDED",
@@ -234,6 +238,7 @@ var (
 		"ERROR_REASON_TOO_EARLY":             54,
 		"ERROR_REASON_PLAN_CHANGED":          55,
 		"ERROR_REASON_MAINTENANCE_OFF":       56,
+		"ERROR_REASON_OBJECTS_UNSUITABLE":    57,
 		"ERROR_REASON_READ_POINT_TOO_OLD":    60,
 		"ERROR_REASON_SNAPSHOT_OUT_OF_RANGE": 61,
 		"ERROR_REASON_QUOTA_EXCEEDED":        70,
@@ -969,7 +974,7 @@ const file_txcoord_v1_errors_proto_rawDesc = "" +
 	"\n" +
 	"catalog_id\x18\x02 \x01(\tR\tcatalogId\x12 \n" +
 	"\vincarnation\x18\x03 \x01(\tR\vincarnation\x120\n" +
-	"\x05since\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x05since*\xd8\f\n" +
+	"\x05since\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x05since*\xfd\f\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12 \n" +
 	"\x1cERROR_REASON_INVALID_REQUEST\x10\x01\x12\x1f\n" +
@@ -1007,6 +1012,7 @@ const file_txcoord_v1_errors_proto_rawDesc = "" +
 	"\x16ERROR_REASON_TOO_EARLY\x106\x12\x1d\n" +
 	"\x19ERROR_REASON_PLAN_CHANGED\x107\x12 \n" +
 	"\x1cERROR_REASON_MAINTENANCE_OFF\x108\x12#\n" +
+	"\x1fERROR_REASON_OBJECTS_UNSUITABLE\x109\x12#\n" +
 	"\x1fERROR_REASON_READ_POINT_TOO_OLD\x10<\x12&\n" +
 	"\"ERROR_REASON_SNAPSHOT_OUT_OF_RANGE\x10=\x12\x1f\n" +
 	"\x1bERROR_REASON_QUOTA_EXCEEDED\x10F\x12\"\n" +

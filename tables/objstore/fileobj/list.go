@@ -24,6 +24,9 @@ func (s *Store) List(ctx context.Context, o objstore.ListOptions) iter.Seq2[objs
 		l := lister{ctx: ctx, root: s.root, o: o, yield: yield}
 		err := objstore.CheckPrefix(o.Prefix)
 		if err == nil {
+			err = s.unlinked(o.Prefix)
+		}
+		if err == nil {
 			_, err = l.walk(o.Prefix[:strings.LastIndexByte(o.Prefix, '/')+1])
 		}
 		if err != nil {

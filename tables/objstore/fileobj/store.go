@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -28,6 +29,9 @@ type Config struct {
 	// Prune says whether a folder, given with a leading and a trailing slash, is
 	// removed when a Delete leaves it empty. Default: never.
 	Prune func(folder string) bool
+	// NoLinks are names of folders that have to be folders themselves: what lies below
+	// one of them that is a symbolic link is answered with objstore.ErrLinked.
+	NoLinks []string
 }
 
 // Store is a folder as an objstore.Store. Safe for concurrent use by many
@@ -79,7 +83,22 @@ func (s *Store) path(key string) (string, error) {
 	if isDraft(filepath.Base(key)) {
 		return "", fmt.Errorf("key %q: the name is reserved for drafts", key)
 	}
-	return filepath.Join(s.root, key), nil
+	return filepath.Join(s.root, key), s.unlinked(key)
+}
+
+// unlinked refuses a key below a folder that may be no link, and is one now.
+func (s *Store) unlinked(key string) error {
+	for _, name := range s.cfg.NoLinks {
+		at := strings.Index("/"+key, "/"+name+"/")
+		if at < 0 {
+			continue
+		}
+		folder := filepath.Join(s.root, key[:at+len(name)])
+		if info, err := os.Lstat(folder); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+			return fmt.Errorf("%s: %w", folder, objstore.ErrLinked)
+		}
+	}
+	return nil
 }
 
 // Get reads an object, or a range of it.
