@@ -47,7 +47,7 @@ var rules = []rule{
 		external: []string{"go.etcd.io/etcd/client/v3", "go.etcd.io/etcd/api/v3", "go.uber.org/zap", "golang.org/x/sync", wire[1]},
 	},
 	{
-		pkg: "lock/dynamostore", own: []string{"=lock"},
+		pkg: "lock/dynamostore", own: []string{"=lock", "internal/dynamoapi"},
 		external: []string{"github.com/aws/aws-sdk-go-v2", "github.com/aws/smithy-go", "golang.org/x/sync"},
 	},
 	{pkg: "lock/objectstore", own: []string{"=lock", "=tables/objstore"}, external: []string{"golang.org/x/sync"}},

@@ -34,7 +34,12 @@ type Config struct {
 	RequestTimeout time.Duration
 	// Log; discards if nil.
 	Log *slog.Logger
+	// Wrap is put around what sends the requests; may be nil.
+	Wrap func(aws.HTTPClient) aws.HTTPClient
 }
+
+// DefaultTimeout of a request.
+const DefaultTimeout = 3 * time.Second
 
 // tableName is what DynamoDB takes for one.
 var tableName = regexp.MustCompile(`^[A-Za-z0-9_.-]{3,255}$`)
@@ -69,7 +74,7 @@ type Table struct {
 // is one of the configuration.
 func Connect(ctx context.Context, c Config) (*Table, error) {
 	if c.RequestTimeout == 0 {
-		c.RequestTimeout = 3 * time.Second
+		c.RequestTimeout = DefaultTimeout
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
@@ -89,7 +94,9 @@ func Connect(ctx context.Context, c Config) (*Table, error) {
 		t.http = b.Freeze()
 	}
 	t.Client = dynamodb.NewFromConfig(sdk, func(o *dynamodb.Options) {
-		o.HTTPClient = t.http
+		if o.HTTPClient = t.http; c.Wrap != nil {
+			o.HTTPClient = c.Wrap(t.http)
+		}
 		o.Retryer = aws.NopRetryer{}
 		o.Logger = t
 		if c.Endpoint != "" {

@@ -1,13 +1,12 @@
 package dynamostore
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
-	"net/url"
-	"regexp"
 	"time"
 	"unicode/utf8"
+
+	"github.com/txcoord/txcoord/internal/dynamoapi"
 )
 
 // Config says which table to use. Table is required; the zero value of the rest is
@@ -36,15 +35,12 @@ type Config struct {
 	Log *slog.Logger
 }
 
-// tableName is what DynamoDB takes for one.
-var tableName = regexp.MustCompile(`^[A-Za-z0-9_.-]{3,255}$`)
-
 // maxPrefix keeps partition keys well within their 2,048 bytes.
 const maxPrefix = 255
 
 func (c Config) withDefaults() Config {
 	if c.RequestTimeout == 0 {
-		c.RequestTimeout = 3 * time.Second
+		c.RequestTimeout = dynamoapi.DefaultTimeout
 	}
 	if c.MaxValue == 0 {
 		c.MaxValue = MaxValue
@@ -56,28 +52,19 @@ func (c Config) withDefaults() Config {
 }
 
 func (c Config) validate() error {
-	if !tableName.MatchString(c.Table) {
-		return fmt.Errorf("%q is not the name of a table: 3 to 255 letters, digits, and _ . -", c.Table)
-	}
-	if u, err := url.Parse(c.Endpoint); c.Endpoint != "" && (err != nil || u.Host == "") {
-		return fmt.Errorf("endpoint %q is not a URL such as http://127.0.0.1:8000", c.Endpoint)
-	}
 	if len(c.Prefix) > maxPrefix || !utf8.ValidString(c.Prefix) {
 		return fmt.Errorf("prefix of %d bytes; at most %d, in UTF-8", len(c.Prefix), maxPrefix)
 	}
 	if c.MaxValue < 0 || c.MaxValue > MaxValue {
 		return fmt.Errorf("values of %d bytes; at most %d fit an item", c.MaxValue, MaxValue)
 	}
-	if (c.AccessKey == "") != (c.SecretKey == "") {
-		return errors.New("an access key goes with a secret key")
-	}
 	return nil
 }
 
-// where names the table in errors.
-func (c Config) where(region string) string {
-	if c.Endpoint != "" {
-		return fmt.Sprintf("table %s at %s", c.Table, c.Endpoint)
+// table is the way to the table.
+func (c Config) table() dynamoapi.Config {
+	return dynamoapi.Config{
+		Name: c.Table, Region: c.Region, Endpoint: c.Endpoint, Profile: c.Profile,
+		AccessKey: c.AccessKey, SecretKey: c.SecretKey, SessionToken: c.SessionToken, RequestTimeout: c.RequestTimeout, Log: c.Log,
 	}
-	return fmt.Sprintf("table %s in %s", c.Table, region)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -26,8 +25,8 @@ func (s *Store) get(ctx context.Context, key string) (lock.Item, error) {
 		return lock.Item{}, err
 	}
 	var out *dynamodb.GetItemOutput
-	err := s.read(ctx, func(ctx context.Context) (err error) {
-		out, err = s.client.GetItem(ctx, &dynamodb.GetItemInput{
+	err := s.table.Read(ctx, func(ctx context.Context) (err error) {
+		out, err = s.table.Client.GetItem(ctx, &dynamodb.GetItemInput{
 			TableName: &s.cfg.Table, Key: s.place(key), ConsistentRead: aws.Bool(true),
 		})
 		return err
@@ -39,24 +38,4 @@ func (s *Store) get(ctx context.Context, key string) (lock.Item, error) {
 		return lock.Item{}, lock.ErrNotFound
 	}
 	return decode(out.Item)
-}
-
-// read asks until it is answered, or the time of a request is over: reading again
-// does no harm. Each try has a part of the time only, so that one connection that
-// hangs does not use it up.
-func (s *Store) read(ctx context.Context, send func(ctx context.Context) error) error {
-	bounded, cancel := context.WithTimeout(ctx, s.cfg.RequestTimeout)
-	defer cancel()
-	for wait := 20 * time.Millisecond; ; wait = min(2*wait, 500*time.Millisecond) {
-		err := once(bounded, s.cfg.RequestTimeout/3, send)
-		if err == nil || !passing(err) || !sleep(bounded, jitter(wait)) {
-			return s.ownTimeout(ctx, bounded, err)
-		}
-	}
-}
-
-func once(ctx context.Context, limit time.Duration, send func(ctx context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	return send(ctx)
 }

@@ -161,8 +161,8 @@ func (s *Store) fill(ctx context.Context, st *stream, want int) error {
 	// One more: the key to come after is asked for too.
 	in.Limit = aws.Int32(int32(min(want+1, pageKeys+1)))
 	var out *dynamodb.QueryOutput
-	err := s.read(ctx, func(ctx context.Context) (err error) {
-		out, err = s.client.Query(ctx, in)
+	err := s.table.Read(ctx, func(ctx context.Context) (err error) {
+		out, err = s.table.Client.Query(ctx, in)
 		return err
 	})
 	if err != nil {

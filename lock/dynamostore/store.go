@@ -4,17 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"sync/atomic"
 	"unicode/utf8"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
-	"github.com/aws/aws-sdk-go-v2/config"
-	"github.com/aws/aws-sdk-go-v2/credentials"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/smithy-go/logging"
 
+	"github.com/txcoord/txcoord/internal/dynamoapi"
 	"github.com/txcoord/txcoord/lock"
 )
 
@@ -31,10 +26,8 @@ const maxKey = 1024
 // Store is a table.
 type Store struct {
 	cfg    Config
-	client *dynamodb.Client
-	http   aws.HTTPClient
+	table  *dynamoapi.Table
 	clock  clock
-	region string
 	closed atomic.Bool
 }
 
@@ -66,60 +59,20 @@ func connect(ctx context.Context, cfg Config) (*Store, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, lock.Mark(lock.ErrMisconfigured, err)
 	}
-	sdk, err := config.LoadDefaultConfig(ctx, cfg.options()...)
-	if err != nil {
-		return nil, lock.Mark(lock.ErrMisconfigured, fmt.Errorf("read AWS configuration: %w", err))
+	s := &Store{cfg: cfg}
+	way := cfg.table()
+	way.Wrap = func(c aws.HTTPClient) aws.HTTPClient { return dated{c, &s.clock} }
+	var err error
+	if s.table, err = dynamoapi.Connect(ctx, way); err != nil {
+		return nil, lock.Mark(lock.ErrMisconfigured, err)
 	}
-	if sdk.Region == "" {
-		return nil, lock.Mark(lock.ErrMisconfigured, fmt.Errorf("no region for table %s; name it, or set AWS_REGION", cfg.Table))
-	}
-	s := &Store{cfg: cfg, region: sdk.Region, http: sdk.HTTPClient}
-	if b, ok := sdk.HTTPClient.(*awshttp.BuildableClient); ok {
-		s.http = b.Freeze()
-	}
-	s.client = dynamodb.NewFromConfig(sdk, func(o *dynamodb.Options) {
-		o.HTTPClient = dated{s.http, &s.clock}
-		o.Retryer = aws.NopRetryer{}
-		o.Logger = s
-		if cfg.Endpoint != "" {
-			o.BaseEndpoint = &cfg.Endpoint
-			// The SDK takes an answer without a checksum for one whose checksum is 0.
-			o.DisableValidateResponseChecksum = true
-		}
-	})
 	return s, nil
-}
-
-func (c Config) options() []func(*config.LoadOptions) error {
-	// As many connections are kept as there may be writers at once.
-	pooled := awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {
-		t.MaxIdleConns, t.MaxIdleConnsPerHost = 1024, 512
-	})
-	options := []func(*config.LoadOptions) error{config.WithHTTPClient(pooled)}
-	if c.Region != "" {
-		options = append(options, config.WithRegion(c.Region))
-	}
-	if c.Profile != "" {
-		options = append(options, config.WithSharedConfigProfile(c.Profile))
-	}
-	if c.AccessKey != "" {
-		static := credentials.NewStaticCredentialsProvider(c.AccessKey, c.SecretKey, c.SessionToken)
-		options = append(options, config.WithCredentialsProvider(static))
-	}
-	return options
-}
-
-// Logf implements smithy's logging.Logger: what the SDK has to say is for developers.
-func (s *Store) Logf(class logging.Classification, format string, args ...any) {
-	s.cfg.Log.Debug("AWS SDK: "+fmt.Sprintf(format, args...), "class", class)
 }
 
 // Close lets go of the connections. Later operations answer ErrClosed.
 func (s *Store) Close() error {
 	s.closed.Store(true)
-	if c, ok := s.http.(interface{ CloseIdleConnections() }); ok {
-		c.CloseIdleConnections()
-	}
+	s.table.Close()
 	return nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/txcoord/txcoord/internal/dynamoapi"
 	"github.com/txcoord/txcoord/lock"
 )
 
@@ -43,7 +44,7 @@ func Init(ctx context.Context, cfg Config) (made bool, err error) {
 func (s *Store) create(ctx context.Context) (made bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*s.cfg.RequestTimeout)
 	defer cancel()
-	_, err = s.client.CreateTable(ctx, &dynamodb.CreateTableInput{
+	_, err = s.table.Client.CreateTable(ctx, &dynamodb.CreateTableInput{
 		TableName:   &s.cfg.Table,
 		BillingMode: types.BillingModePayPerRequest,
 		AttributeDefinitions: []types.AttributeDefinition{
@@ -75,7 +76,9 @@ func (s *Store) awaitTable(ctx context.Context) error {
 		if !errors.Is(err, errNotActive) && !errors.As(err, &missing) {
 			return err
 		}
-		if !sleep(ctx, jitter(500*time.Millisecond)) {
+		select {
+		case <-time.After(500 * time.Millisecond):
+		case <-ctx.Done():
 			return err
 		}
 	}
@@ -84,23 +87,19 @@ func (s *Store) awaitTable(ctx context.Context) error {
 // checkTable sees that the table is one that a journal can stand in. Without the
 // permission to look, it is left to the first request.
 func (s *Store) checkTable(ctx context.Context) error {
-	var out *dynamodb.DescribeTableOutput
-	err := s.read(ctx, func(ctx context.Context) (err error) {
-		out, err = s.client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &s.cfg.Table})
-		return err
-	})
-	if code, _ := answer(err); err != nil && code == "AccessDeniedException" {
+	d, err := s.table.Describe(ctx)
+	if dynamoapi.KindOf(err) == dynamoapi.Forbidden {
 		s.cfg.Log.Warn("the table was not checked: no permission dynamodb:DescribeTable", "table", s.cfg.Table)
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	return s.checkDescription(out.Table)
+	return s.checkDescription(d)
 }
 
 func (s *Store) checkDescription(d *types.TableDescription) error {
-	if !hasKeys(d) {
+	if !dynamoapi.HasKeys(d, partitionKey, sortKey) {
 		return because(lock.ErrUnfit, "its keys are not %s and %s, both text; name another table, or make one with txcoord store init", partitionKey, sortKey)
 	}
 	if len(d.Replicas) > 0 {
@@ -114,19 +113,6 @@ func (s *Store) checkDescription(d *types.TableDescription) error {
 	}
 }
 
-func hasKeys(d *types.TableDescription) bool {
-	kinds := map[string]types.ScalarAttributeType{}
-	for _, a := range d.AttributeDefinitions {
-		kinds[aws.ToString(a.AttributeName)] = a.AttributeType
-	}
-	roles := map[string]types.KeyType{}
-	for _, k := range d.KeySchema {
-		roles[aws.ToString(k.AttributeName)] = k.KeyType
-	}
-	return len(roles) == 2 && roles[partitionKey] == types.KeyTypeHash && roles[sortKey] == types.KeyTypeRange &&
-		kinds[partitionKey] == types.ScalarAttributeTypeS && kinds[sortKey] == types.ScalarAttributeTypeS
-}
-
 // layoutKey holds the format of the layout. Written by whoever comes first. It lies
 // in a partition of its own, where no scan looks.
 const (
@@ -138,8 +124,8 @@ func (s *Store) checkLayout(ctx context.Context) error {
 	place := map[string]types.AttributeValue{partitionKey: text(s.cfg.Prefix + layoutKey), sortKey: text(layoutKey)}
 	for {
 		var out *dynamodb.GetItemOutput
-		err := s.read(ctx, func(ctx context.Context) (err error) {
-			out, err = s.client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &s.cfg.Table, Key: place, ConsistentRead: aws.Bool(true)})
+		err := s.table.Read(ctx, func(ctx context.Context) (err error) {
+			out, err = s.table.Client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &s.cfg.Table, Key: place, ConsistentRead: aws.Bool(true)})
 			return err
 		})
 		if err != nil {
@@ -168,7 +154,7 @@ func (s *Store) putLayout(ctx context.Context, place map[string]types.AttributeV
 	in := &dynamodb.PutItemInput{TableName: &s.cfg.Table, Item: item}
 	conditional(in, lock.IfAbsent())
 	return s.write(ctx, func(ctx context.Context) error {
-		_, err := s.client.PutItem(ctx, in)
+		_, err := s.table.Client.PutItem(ctx, in)
 		return err
 	})
 }

@@ -5,10 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	mathrand "math/rand/v2"
-	"net/http/httptrace"
-	"sync/atomic"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -41,7 +37,7 @@ func (s *Store) put(ctx context.Context, key string, value []byte, c lock.Condit
 	in := &dynamodb.PutItemInput{TableName: &s.cfg.Table, Item: item}
 	conditional(in, c)
 	err := s.write(ctx, func(ctx context.Context) error {
-		_, err := s.client.PutItem(ctx, in)
+		_, err := s.table.Client.PutItem(ctx, in)
 		return err
 	})
 	if err != nil && !isOurs(err, version) {
@@ -81,7 +77,7 @@ func (s *Store) Delete(ctx context.Context, key string) error {
 	err := errors.Join(checkKey(key), s.ready(ctx))
 	if err == nil {
 		err = s.write(ctx, func(ctx context.Context) error {
-			_, err := s.client.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: &s.cfg.Table, Key: s.place(key)})
+			_, err := s.table.Client.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: &s.cfg.Table, Key: s.place(key)})
 			return err
 		})
 	}
@@ -91,49 +87,7 @@ func (s *Store) Delete(ctx context.Context, key string) error {
 	return nil
 }
 
-// write sends a write once, and again only where its rate was refused. It says what
-// an error means.
+// write sends a write once. It says what an error means.
 func (s *Store) write(ctx context.Context, send func(ctx context.Context) error) error {
-	bounded, cancel := context.WithTimeout(ctx, s.cfg.RequestTimeout)
-	defer cancel()
-	for wait := 20 * time.Millisecond; ; wait = min(2*wait, time.Second) {
-		var sent atomic.Bool
-		err := send(noteSending(bounded, &sent))
-		if err == nil {
-			return nil
-		}
-		if !isThrottled(err) || !sleep(bounded, jitter(wait)) {
-			return uncertain(s.ownTimeout(ctx, bounded, err), sent.Load())
-		}
-	}
-}
-
-// noteSending notes that a connection was had: from then on a request may be on its way.
-func noteSending(ctx context.Context, sent *atomic.Bool) context.Context {
-	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { sent.Store(true) }})
-}
-
-// ownTimeout hides the end of the request's time from callers whose own time is not over.
-func (s *Store) ownTimeout(ctx, bounded context.Context, err error) error {
-	if bounded.Err() == nil || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
-		return err
-	}
-	return fmt.Errorf("%w in %v", errNoAnswer, s.cfg.RequestTimeout)
-}
-
-var errNoAnswer = errors.New("DynamoDB gave no answer")
-
-func jitter(d time.Duration) time.Duration {
-	return time.Duration((0.5 + mathrand.Float64()) * float64(d))
-}
-
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	return meaning(s.table.Write(ctx, send))
 }
