@@ -9,6 +9,10 @@
 //	go run ./bench -run replay  open a log of 2,000 versions, beside delta-rs
 //	go run ./bench              all of them
 //
+// With -stores sim the stores take the time of S3 and DynamoDB (a put half the time
+// 60 ms, a key 8 ms), which is mostly waiting; -run B1,B2, as B6 needs a store that
+// outlives its process.
+//
 // The figures go to standard output, with -json FILE also to a file. What does not
 // hold water ends the run: a version that is lost, torn or doubled is reported
 // instead of a figure.
@@ -19,6 +23,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -40,10 +45,8 @@ import (
 	"github.com/txcoord/txcoord/bench/self"
 	"github.com/txcoord/txcoord/bench/upkeep"
 	"github.com/txcoord/txcoord/lock"
-	"github.com/txcoord/txcoord/lock/boltstore"
 	txcoordv1 "github.com/txcoord/txcoord/proto/txcoord/v1"
 	"github.com/txcoord/txcoord/tables/objstore"
-	"github.com/txcoord/txcoord/tables/objstore/fileobj"
 )
 
 func main() {
@@ -88,6 +91,7 @@ type options struct {
 	run, contenders []string
 	json, profile   string
 	strict          bool
+	simulated       bool
 	config          scenario.Config
 	upkeep          upkeep.Config
 }
@@ -110,11 +114,16 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	f.IntVar(&o.upkeep.Versions, "versions", 2_000, "replay: versions in the log")
 	f.StringVar(&o.config.Dir, "dir", "", "where tables and stores go; a fresh folder that is removed afterwards if empty")
 	f.StringVar(&o.json, "json", "", "also write the figures to this file")
+	stores := f.String("stores", "local", "local: files and a file; sim: as slow as S3 and DynamoDB")
 	f.StringVar(&o.profile, "profile", "", "folder for profiles of the servers' processor")
 	f.BoolVar(&o.strict, "strict", false, "fail if a goal is missed")
 	if err := f.Parse(args); err != nil {
 		return o, err
 	}
+	if *stores != "local" && *stores != "sim" {
+		return o, fmt.Errorf("-stores %q: there are local and sim", *stores)
+	}
+	o.simulated = *stores == "sim"
 	o.run, o.contenders = strings.Split(*runs, ","), strings.Split(*contenders, ",")
 	var err, wrong error
 	o.config.Tables, err = numbers(*tables)
@@ -149,7 +158,13 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 		defer func() { err = errors.Join(err, os.RemoveAll(o.config.Dir)) }()
 	}
 	o.config.Progress, o.config.Judged = stderr, "txcoord"
-	o.config.Bare = contend.Bare{Objects: openObjects, Keys: openKeys}
+	if o.simulated && slices.Contains(o.run, "B6") {
+		return errors.New("-stores sim: a store in memory does not outlive a kill; say -run B1,B2")
+	}
+	if o.simulated {
+		o.config.B1Limit = simulatedLimit
+	}
+	o.config.Bare = contend.Bare{Objects: o.openObjects, Keys: o.openKeys}
 	if o.config.Contenders, err = contenders(ctx, o); err != nil {
 		return err
 	}
@@ -223,8 +238,8 @@ func contenders(ctx context.Context, o options) ([]contend.Contender, error) {
 		return nil, nil // nobody contends
 	}
 	all := map[string]contend.Contender{
-		"seq": contend.Seq{Objects: openObjects}, "occ": contend.OCC{Objects: openObjects},
-		"dstor": contend.Dynamo{Objects: openObjects, Keys: openKeys},
+		"seq": contend.Seq{Objects: o.openObjects}, "occ": contend.OCC{Objects: o.openObjects},
+		"dstor": contend.Dynamo{Objects: o.openObjects, Keys: o.openKeys},
 	}
 	if slices.ContainsFunc(o.contenders, func(name string) bool { return strings.HasPrefix(name, "txcoord") }) {
 		launch, err := launcher(ctx, o)
@@ -235,8 +250,10 @@ func contenders(ctx context.Context, o options) ([]contend.Contender, error) {
 			"txcoord": txcoordv1.TableMode_TABLE_MODE_EXCLUSIVE, "txcoord-open": txcoordv1.TableMode_TABLE_MODE_OPEN,
 		} {
 			all[name] = contend.Txcoord{
-				Label: name, Objects: openObjects, Mode: mode, Launch: launch,
-				Counting: func(dir string) (contend.Running, error) { return self.Launch(dir, "") },
+				Label: name, Objects: openFiles, Mode: mode, Launch: launch,
+				Counting: func(dir string) (contend.Running, error) {
+					return self.Launch(dir, self.Options{Simulated: o.simulated})
+				},
 			}
 		}
 	}
@@ -253,8 +270,10 @@ func contenders(ctx context.Context, o options) ([]contend.Contender, error) {
 
 // launcher builds the server, or takes our own where a profile is wanted.
 func launcher(ctx context.Context, o options) (func(dir string) (contend.Running, error), error) {
-	if o.profile != "" {
-		return func(dir string) (contend.Running, error) { return self.Launch(dir, profileOf(o, dir)) }, os.MkdirAll(o.profile, 0o755)
+	if o.profile != "" || o.simulated {
+		return func(dir string) (contend.Running, error) {
+			return self.Launch(dir, self.Options{Profile: profileOf(o, dir), Simulated: o.simulated})
+		}, os.MkdirAll(cmp.Or(o.profile, o.config.Dir), 0o755)
 	}
 	binary := filepath.Join(o.config.Dir, "txcoord")
 	build := exec.CommandContext(ctx, "go", "build", "-o", binary, "github.com/txcoord/txcoord/cmd/txcoord")
@@ -270,6 +289,9 @@ func launcher(ctx context.Context, o options) (func(dir string) (contend.Running
 
 // profileOf names a session's profile for its folder: b1-10-txcoord.cpu.
 func profileOf(o options, dir string) string {
+	if o.profile == "" {
+		return ""
+	}
 	rel, err := filepath.Rel(o.config.Dir, dir)
 	if err != nil {
 		rel = filepath.Base(dir)
@@ -277,8 +299,15 @@ func profileOf(o options, dir string) string {
 	return filepath.Join(o.profile, strings.ReplaceAll(rel, string(filepath.Separator), "-")+".cpu")
 }
 
-func openObjects(dir string) (objstore.Store, error) { return fileobj.New(dir, fileobj.Config{}) }
+// simulatedLimit is B1Limit over simulated stores: what is not waiting for them is to
+// be little.
+const simulatedLimit = 1.15
 
-func openKeys(dir string) (lock.Store, error) {
-	return boltstore.Open(filepath.Join(dir, "store.db"), boltstore.Config{})
+// openFiles is where tables are made before the clock runs.
+func openFiles(dir string) (objstore.Store, error) { return self.OpenObjects(dir, false) }
+
+func (o options) openObjects(dir string) (objstore.Store, error) {
+	return self.OpenObjects(dir, o.simulated)
 }
+
+func (o options) openKeys(dir string) (lock.Store, error) { return self.OpenKeys(dir, o.simulated) }

@@ -53,6 +53,25 @@ func TestRunItself(t *testing.T) {
 	}
 }
 
+// Over slow stores the figures are those of waiting, and the requests the same.
+func TestRunSimulated(t *testing.T) {
+	var out strings.Builder
+	err := run(t.Context(), []string{"-run", "B1", "-stores", "sim", "-contenders", "txcoord", "-rounds", "1", "-transactions", "2", "-tables", "2"}, &out, t.Output())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"bare .* key put 4, put 2", "txcoord .* key put 4, (list [0-9.]+, )?put 3", "goal <= 1.15"} {
+		if !regexp.MustCompile(want).MatchString(out.String()) {
+			t.Errorf("%q is not in:\n%s", want, out.String())
+		}
+	}
+	for _, args := range [][]string{{"-stores", "other"}, {"-stores", "sim", "-run", "B6"}} {
+		if err := run(t.Context(), args, &out, t.Output()); err == nil || !strings.Contains(err.Error(), "-stores") {
+			t.Errorf("%q: %v", args, err)
+		}
+	}
+}
+
 // The server that is shipped.
 func TestRunServer(t *testing.T) {
 	var out strings.Builder

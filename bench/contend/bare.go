@@ -16,7 +16,8 @@ import (
 type OpenKeys func(dir string) (lock.Store, error)
 
 // Bare is no way to commit but the floor under one: two appends to the store, one
-// after the other, and one put per table, all at once. It is what a transaction
+// after the other, and one put per table, all at once; before them the payloads, where
+// the store writes one key at a time. It is what a transaction
 // that answers PUBLISHED cannot do without, and nothing else.
 type Bare struct {
 	Objects OpenObjects
@@ -89,6 +90,9 @@ func (s *BareSession) Commit(ctx context.Context, w Work) error {
 	s.turn.Lock()
 	defer s.turn.Unlock()
 	start := time.Now()
+	if err := s.stage(ctx, w); err != nil {
+		return err
+	}
 	if err := s.append(ctx, len(w.Tables)); err != nil {
 		return err
 	}
@@ -104,6 +108,22 @@ func (s *BareSession) Commit(ctx context.Context, w Work) error {
 	s.record(decided.Sub(start)+time.Since(published), published.Sub(decided))
 	s.note(&s.committed, w.transaction(versions))
 	return nil
+}
+
+// stage puts the payloads, all at once, where the store cannot take them along with
+// the append.
+func (s *BareSession) stage(ctx context.Context, w Work) error {
+	if _, ok := s.keys.Store.(lock.Batcher); ok {
+		return nil
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	for _, t := range w.Tables {
+		g.Go(func() error {
+			_, err := s.keys.Put(ctx, fmt.Sprintf("pay/%s/%d", w.ID(), t), w.AddLine(), lock.Always())
+			return err
+		})
+	}
+	return g.Wait()
 }
 
 // append replaces the next slot with an entry of about the size that a commit or

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -108,7 +109,7 @@ func b1Row(ctx context.Context, c Config, tables int, e, bare *entry, r *measure
 	r.Add(tables, e.name, len(all), all.Median(), all.Quantile(0.99), spread(low, high), ratio,
 		fmt.Sprintf("%.2f-%.2f", least, most), requests)
 	if e.name == c.Judged {
-		r.AtMost(fmt.Sprintf("%s, %d tables, median, x bare", e.name, tables), ratio, B1Limit)
+		r.AtMost(fmt.Sprintf("%s, %d tables, median, x bare", e.name, tables), ratio, cmp.Or(c.B1Limit, B1Limit))
 	}
 	return nil
 }

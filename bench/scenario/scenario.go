@@ -32,6 +32,8 @@ type Config struct {
 	Judged string
 	// Rounds is how often the contenders take turns.
 	Rounds int
+	// B1Limit is B1's goal if it is not the constant of that name.
+	B1Limit float64
 	// Transactions, per round and contender, of B1.
 	Transactions int
 	// Tables per transaction, for B1.

@@ -11,8 +11,16 @@ import (
 	"github.com/txcoord/txcoord/bench/contend"
 )
 
-// Launch prepares the running binary as a server. profile is a file, or empty.
-func Launch(dir, profile string) (contend.Running, error) {
+// Options say how the server runs.
+type Options struct {
+	// Profile is the file for a profile of its processor; empty takes none.
+	Profile string
+	// Simulated makes its stores as slow as those behind a network.
+	Simulated bool
+}
+
+// Launch prepares the running binary as a server.
+func Launch(dir string, o Options) (contend.Running, error) {
 	binary, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -25,7 +33,9 @@ func Launch(dir, profile string) (contend.Running, error) {
 		return nil, fmt.Errorf("find a port: %w", err)
 	}
 	p, err := contend.NewProcess(binary, dir, func(address string) []string {
-		return []string{Command, "-listen", address, "-counts", counts, "-dir", dir, "-profile", profile}
+		return []string{
+			Command, "-listen", address, "-counts", counts, "-dir", dir, "-profile", o.Profile, fmt.Sprintf("-simulated=%t", o.Simulated),
+		}
 	})
 	if err != nil {
 		return nil, err

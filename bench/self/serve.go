@@ -21,9 +21,12 @@ import (
 	"time"
 
 	"github.com/txcoord/txcoord/bench/contend"
+	"github.com/txcoord/txcoord/bench/sim"
 	"github.com/txcoord/txcoord/coordinator"
 	"github.com/txcoord/txcoord/coordinator/rpc"
+	"github.com/txcoord/txcoord/lock"
 	"github.com/txcoord/txcoord/lock/boltstore"
+	"github.com/txcoord/txcoord/lock/memstore"
 	"github.com/txcoord/txcoord/tables/checkpoint"
 	"github.com/txcoord/txcoord/tables/objstore"
 	"github.com/txcoord/txcoord/tables/objstore/fileobj"
@@ -33,7 +36,10 @@ import (
 const Command = "serve-itself"
 
 // options are the flags after it.
-type options struct{ listen, counts, dir, profile string }
+type options struct {
+	listen, counts, dir string
+	Options
+}
 
 func parse(args []string) (options, error) {
 	var o options
@@ -41,7 +47,8 @@ func parse(args []string) (options, error) {
 	f.StringVar(&o.listen, "listen", "", "address for gRPC")
 	f.StringVar(&o.counts, "counts", "", "address that answers the counts of requests in JSON")
 	f.StringVar(&o.dir, "dir", "", "the warehouse, which holds the store as well")
-	f.StringVar(&o.profile, "profile", "", "file for a profile of the processor")
+	f.StringVar(&o.Profile, "profile", "", "file for a profile of the processor")
+	f.BoolVar(&o.Simulated, "simulated", false, "stores that are as slow as those behind a network")
 	return o, f.Parse(args)
 }
 
@@ -51,8 +58,8 @@ func Serve(ctx context.Context, args []string) (err error) {
 	if err != nil {
 		return err
 	}
-	if o.profile != "" {
-		f, err := os.Create(o.profile)
+	if o.Profile != "" {
+		f, err := os.Create(o.Profile)
 		if err != nil {
 			return err
 		}
@@ -62,12 +69,12 @@ func Serve(ctx context.Context, args []string) (err error) {
 		}
 		defer pprof.StopCPUProfile()
 	}
-	store, err := boltstore.Open(filepath.Join(o.dir, "store.db"), boltstore.Config{})
+	store, err := OpenKeys(o.dir, o.Simulated)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	files, err := fileobj.New(o.dir, fileobj.Config{})
+	files, err := OpenObjects(o.dir, o.Simulated)
 	if err != nil {
 		return err
 	}
@@ -81,6 +88,24 @@ func Serve(ctx context.Context, args []string) (err error) {
 	}
 	defer func() { err = errors.Join(err, catalog.Close(context.WithoutCancel(ctx))) }()
 	return listen(ctx, o, catalog, counter)
+}
+
+// OpenObjects opens the object store in a folder. What the checker reads is there also
+// where the store is simulated.
+func OpenObjects(dir string, simulated bool) (objstore.Store, error) {
+	files, err := fileobj.New(dir, fileobj.Config{})
+	if err != nil || !simulated {
+		return files, err
+	}
+	return sim.NewObjects(files, sim.S3()), nil
+}
+
+// OpenKeys opens the key-value store of a folder: a file, or, simulated, memory.
+func OpenKeys(dir string, simulated bool) (lock.Store, error) {
+	if simulated {
+		return sim.Keys(memstore.New(memstore.Config{}), sim.S3().Key), nil
+	}
+	return boltstore.Open(filepath.Join(dir, "store.db"), boltstore.Config{})
 }
 
 // listen answers until ctx ends, and then finishes the calls in flight.
