@@ -280,6 +280,8 @@ func (c *Catalog) onFold(before *foldMarks, e *twophase.Entry) {
 			if t, ok := c.ledger.state.Table(r.Table); ok && t.Frozen != nil && t.Frozen.Cause == twophase.CauseReplaced && t.Frozen.Since == e.Time {
 				c.replacements.Store(r.Table, c.cfg.Boot())
 			}
+		case *twophase.Moved:
+			c.ledger.wakeLocked(nil) // no publication will come
 		case *twophase.FloorRaised:
 			floor, _ := c.ledger.state.Floor()
 			c.memory.below(floor)

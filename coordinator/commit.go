@@ -419,7 +419,7 @@ func (c *Catalog) answer(ctx context.Context, ref txnRef, want content, wait Wai
 		if decidedIs = wait == WaitDecided && s.DecidedSuffices(ref.id); decidedIs {
 			return true
 		}
-		pending = frozenReason(s, o)
+		pending = heldReason(s, o)
 		return pending != ""
 	})
 	o, ok := c.decidedOutcome(ref.id)
@@ -452,8 +452,12 @@ func (c *Catalog) pendingReason(frozen string, err error) string {
 	return c.ledgerError(err).Error()
 }
 
-// frozenReason says which freeze keeps a committed transaction from being published.
-func frozenReason(s *twophase.State, o *twophase.Outcome) string {
+// heldReason says what keeps a committed transaction from being published here: the
+// catalog has moved, or a table is frozen.
+func heldReason(s *twophase.State, o *twophase.Outcome) string {
+	if to := s.MovedTo(); to != "" {
+		return "the catalog has moved to " + to + "; publication goes on there"
+	}
 	for i := range o.Commit.Parts {
 		t, ok := s.Table(o.Commit.Parts[i].Table)
 		settled := o.Parts[i].Status == twophase.StatusPublished || o.Parts[i].Status == twophase.StatusNotApplied

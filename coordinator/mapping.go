@@ -148,6 +148,8 @@ func (c *Catalog) refusal(ref txnRef, r *twophase.Refused) error {
 		return &Error{Reason: ChangesPending, Message: fmt.Sprintf("table %s has changes that are decided and not yet published", row.Name), Table: table}
 	case twophase.ReasonAlreadyRegistered:
 		return &Error{Reason: TableExists, Message: "name or location are another table's: " + r.Detail, Table: table}
+	case twophase.ReasonMoved:
+		return &Error{Reason: StoreUnavailable, Message: "the catalog has moved to " + r.Detail + "; its servers have to be started with that store, and the same call repeated there"}
 	case twophase.ReasonTooLarge:
 		return limitError("max_entry_bytes", int64(c.cfg.Limits.MaxEntryBytes)+1, int64(c.cfg.Limits.MaxEntryBytes))
 	default:

@@ -160,6 +160,10 @@ func recordToPB(r Record) *recordpb.Record {
 		}}}
 	case *LeaseEnded:
 		return &recordpb.Record{Record: &recordpb.Record_LeaseEnd{LeaseEnd: &recordpb.LeaseEnded{Id: r.ID, UntilMs: int64(r.Until)}}}
+	case *Moved:
+		return &recordpb.Record{Record: &recordpb.Record_Moved{Moved: &recordpb.Moved{To: r.To}}}
+	case *Arrived:
+		return &recordpb.Record{Record: &recordpb.Record_Arrived{Arrived: &recordpb.Arrived{From: r.From}}}
 	case *BuildEnabled:
 		return &recordpb.Record{Record: &recordpb.Record_Build{Build: &recordpb.BuildEnabled{Codec: r.Codec}}}
 	}
@@ -223,6 +227,10 @@ func recordFromPB(m *recordpb.Record) (Record, error) {
 		}, nil
 	case *recordpb.Record_LeaseEnd:
 		return &LeaseEnded{ID: r.LeaseEnd.GetId(), Until: Time(r.LeaseEnd.GetUntilMs())}, nil
+	case *recordpb.Record_Moved:
+		return &Moved{To: r.Moved.GetTo()}, nil
+	case *recordpb.Record_Arrived:
+		return &Arrived{From: r.Arrived.GetFrom()}, nil
 	case *recordpb.Record_Build:
 		return &BuildEnabled{Codec: r.Build.GetCodec()}, nil
 	}

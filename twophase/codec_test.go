@@ -182,6 +182,12 @@ func genRecord(t *rapid.T) twophase.Record {
 	case 18:
 		return &twophase.LeaseEnded{ID: genText(t, "lease"), Until: twophase.Time(rapid.Int64().Draw(t, "until"))}
 	}
+	if rapid.Bool().Draw(t, "moves") {
+		return &twophase.Moved{To: genText(t, "to")}
+	}
+	if rapid.Bool().Draw(t, "arrives") {
+		return &twophase.Arrived{From: genText(t, "from")}
+	}
 	return &twophase.BuildEnabled{Codec: rapid.Uint32().Draw(t, "codec")}
 }
 

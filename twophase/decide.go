@@ -32,6 +32,10 @@ func Decide(s *State, requests []Request, in DecideInput) Decision {
 			d.answers[i] = Answer{Deferred: true}
 			continue
 		}
+		if ans, gone := d.gone(nil); gone {
+			d.answers[i] = ans
+			continue
+		}
 		d.answers[i] = d.transaction(&requests[i])
 		full = d.answers[i].Deferred && d.overflow
 	}
@@ -50,6 +54,7 @@ type decision struct {
 	touched  map[TableID]bool     // those whose finding may decide what commits there meet
 	names    map[string]bool      // names and URIs registered or created in this group
 	leaving  map[TableID]TxnID    // tables that commits of this group release
+	moving   bool                 // a record of this group moves the catalog
 	group    map[TableID][]Facts  // facts of the commits in this group
 	trials   map[TableID]Trial
 }

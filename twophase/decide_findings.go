@@ -5,6 +5,9 @@ import "fmt"
 // finding answers a request that carries a record. What the fold would ignore is
 // refused as stale, so that its writer looks again.
 func (d *decision) finding(r *Request) Answer {
+	if ans, gone := d.gone(r.Record); gone {
+		return ans
+	}
 	switch rec := r.Record.(type) {
 	case *Foreign:
 		return d.foreign(rec)
@@ -32,6 +35,8 @@ func (d *decision) finding(r *Request) Answer {
 		return d.freeze(rec)
 	case *Checkpointed:
 		return d.checkpointed(rec)
+	case *Moved:
+		return d.move(rec)
 	case *Leased:
 		return d.lease(rec)
 	case *LeaseEnded:

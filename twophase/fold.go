@@ -102,6 +102,10 @@ func (f *fold) apply(r Record) {
 		f.leased(r)
 	case *LeaseEnded:
 		f.leaseEnded(r)
+	case *Moved:
+		f.movedTo = r.To
+	case *Arrived:
+		f.movedTo = ""
 	case *BuildEnabled:
 		f.codec = max(f.codec, r.Codec)
 	}

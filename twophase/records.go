@@ -309,6 +309,21 @@ type LeaseEnded struct {
 	Until Time
 }
 
+// Moved ends the catalog's life in the store that holds this journal: nothing is
+// decided any more, by anybody who has folded it, and nobody can append behind it
+// without having done so. The journal up to here is copied, and goes on in the other
+// store with an Arrived.
+type Moved struct {
+	// To names the other store, for people; it holds no secret.
+	To string
+}
+
+// Arrived lets the catalog go on, in the store that it was moved to.
+type Arrived struct {
+	// From names the store before.
+	From string
+}
+
 // BuildEnabled switches record kinds on, after every live replica announced
 // that it knows them (R17).
 type BuildEnabled struct{ Codec uint32 }
@@ -330,6 +345,8 @@ func (*FloorRaised) kind() string    { return "floor" }
 func (*SettingChanged) kind() string { return "setting" }
 func (*Checkpointed) kind() string   { return "checkpoint" }
 func (*Tagged) kind() string         { return "tag" }
+func (*Moved) kind() string          { return "moved" }
+func (*Arrived) kind() string        { return "arrived" }
 func (*BuildEnabled) kind() string   { return "build" }
 func (*FenceCounted) kind() string   { return "fence" }
 func (*Leased) kind() string         { return "lease" }

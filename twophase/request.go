@@ -83,6 +83,7 @@ const (
 	ReasonAlreadyRegistered        // table id, name or URI are taken
 	ReasonTooLarge                 // the request alone does not fit an entry
 	ReasonNothingWritten           // a commit that names no part and no read
+	ReasonMoved                    // the catalog lives in another store
 )
 
 var reasonNames = [...]string{
@@ -90,6 +91,7 @@ var reasonNames = [...]string{
 	"outcome expired", "token is ahead of the journal", "an earlier attempt is not aborted", "read point is ahead of the journal",
 	"read point is too old to be checked", "facts must be fetched", "table view is not loaded", "finding is stale",
 	"changes are pending", "already registered", "request is too large for an entry", "nothing to commit",
+	"the catalog has moved to another store",
 }
 
 func (r Reason) String() string {

@@ -230,6 +230,8 @@ type State struct {
 	checkpoint  Checkpointed
 	// checkpointAt is the entry in which the checkpoint's record stands.
 	checkpointAt Position
+	// movedTo: the catalog lives in another store now.
+	movedTo string
 
 	caps      Caps
 	codec     uint32
@@ -292,6 +294,9 @@ func (s *State) Time() Time { return s.time }
 
 // Writer is the address in the last entry (R15).
 func (s *State) Writer() string { return s.writer }
+
+// MovedTo names the store in which the catalog lives now; empty if it is this one.
+func (s *State) MovedTo() string { return s.movedTo }
 
 // Checkpoint is the newest one that the journal names.
 func (s *State) Checkpoint() Checkpointed { return s.checkpoint }

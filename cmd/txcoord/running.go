@@ -203,3 +203,33 @@ func (c *Config) maintenance() *coordinator.MaintainConfig {
 	m.Format, m.CleanOpen, m.KeepLogs = checkpoint.Format(), c.CleanOpen, c.KeepLogs
 	return &m
 }
+
+// movedTo names the store in which the catalog lives now; empty if it is this one.
+func (r *running) movedTo() string {
+	if c, _ := r.current(); c != nil {
+		return c.MovedTo()
+	}
+	return ""
+}
+
+// untilMoved waits until the catalog has moved to another store, which it names, or
+// ctx ends.
+func (r *running) untilMoved(ctx context.Context) string {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ""
+		case <-tick.C:
+		}
+		if to := r.movedTo(); to != "" {
+			return to
+		}
+	}
+}
+
+// movedError ends a server of the old place: what it says would grow stale.
+func movedError(catalog, to string) error {
+	return lock.Mark(lock.ErrUnfit, fmt.Errorf("catalog %s has moved to %s: start its servers with that --store", catalog, to))
+}

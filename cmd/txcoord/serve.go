@@ -55,6 +55,9 @@ func serve(ctx context.Context, c *Config, catalog string, out, log io.Writer) (
 		return err
 	}
 	defer func() { err = errors.Join(err, running.close(c.drain())) }()
+	if to := running.movedTo(); to != "" {
+		return movedError(catalog, to)
+	}
 	if running.created {
 		tellCreated(c, catalog, log, logger)
 	}
@@ -76,10 +79,14 @@ func serve(ctx context.Context, c *Config, catalog string, out, log io.Writer) (
 		stop(server, c.StopTimeout)
 		return errors.Join(err, group.Wait())
 	}
-	<-ctx.Done()
+	to := running.untilMoved(ctx)
 	logger.Info("stopping", "timeout", c.StopTimeout)
+	unfollow()
 	stop(server, c.StopTimeout)
-	return group.Wait()
+	if err := group.Wait(); err != nil || to == "" {
+		return err
+	}
+	return movedError(catalog, to)
 }
 
 // tellCreated says that nothing was there, whatever the log level: a misspelt

@@ -12,6 +12,7 @@ import (
 // storeCommands are about the place where the journal is. They ask no server.
 type storeCommands struct {
 	Init  storeInit  `cmd:"" help:"Make what --store names, if it has to be made (a DynamoDB table), and see that a journal can stand there."`
+	Move  storeMove  `cmd:"" help:"Take the journal of a catalog to another store; serving goes on there."`
 	Check storeCheck `cmd:"" help:"See that a journal can stand in what --store names: it answers, may be used, and honours conditions under writers that race."`
 }
 

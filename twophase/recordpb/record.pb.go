@@ -205,6 +205,8 @@ type Record struct {
 	//	*Record_Fence
 	//	*Record_Lease
 	//	*Record_LeaseEnd
+	//	*Record_Moved
+	//	*Record_Arrived
 	Record        isRecord_Record `protobuf_oneof:"record"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -436,6 +438,24 @@ func (x *Record) GetLeaseEnd() *LeaseEnded {
 	return nil
 }
 
+func (x *Record) GetMoved() *Moved {
+	if x != nil {
+		if x, ok := x.Record.(*Record_Moved); ok {
+			return x.Moved
+		}
+	}
+	return nil
+}
+
+func (x *Record) GetArrived() *Arrived {
+	if x != nil {
+		if x, ok := x.Record.(*Record_Arrived); ok {
+			return x.Arrived
+		}
+	}
+	return nil
+}
+
 type isRecord_Record interface {
 	isRecord_Record()
 }
@@ -524,6 +544,14 @@ type Record_LeaseEnd struct {
 	LeaseEnd *LeaseEnded `protobuf:"bytes,31,opt,name=lease_end,json=leaseEnd,proto3,oneof"`
 }
 
+type Record_Moved struct {
+	Moved *Moved `protobuf:"bytes,32,opt,name=moved,proto3,oneof"`
+}
+
+type Record_Arrived struct {
+	Arrived *Arrived `protobuf:"bytes,33,opt,name=arrived,proto3,oneof"`
+}
+
 func (*Record_Commit) isRecord_Record() {}
 
 func (*Record_Abort) isRecord_Record() {}
@@ -565,6 +593,10 @@ func (*Record_Fence) isRecord_Record() {}
 func (*Record_Lease) isRecord_Record() {}
 
 func (*Record_LeaseEnd) isRecord_Record() {}
+
+func (*Record_Moved) isRecord_Record() {}
+
+func (*Record_Arrived) isRecord_Record() {}
 
 type ObjectRef struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2666,6 +2698,94 @@ func (x *LeaseEnded) GetUntilMs() int64 {
 	return 0
 }
 
+type Moved struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	To            string                 `protobuf:"bytes,1,opt,name=to,proto3" json:"to,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Moved) Reset() {
+	*x = Moved{}
+	mi := &file_twophase_recordpb_record_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Moved) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Moved) ProtoMessage() {}
+
+func (x *Moved) ProtoReflect() protoreflect.Message {
+	mi := &file_twophase_recordpb_record_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Moved.ProtoReflect.Descriptor instead.
+func (*Moved) Descriptor() ([]byte, []int) {
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{34}
+}
+
+func (x *Moved) GetTo() string {
+	if x != nil {
+		return x.To
+	}
+	return ""
+}
+
+type Arrived struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	From          string                 `protobuf:"bytes,1,opt,name=from,proto3" json:"from,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Arrived) Reset() {
+	*x = Arrived{}
+	mi := &file_twophase_recordpb_record_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Arrived) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Arrived) ProtoMessage() {}
+
+func (x *Arrived) ProtoReflect() protoreflect.Message {
+	mi := &file_twophase_recordpb_record_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Arrived.ProtoReflect.Descriptor instead.
+func (*Arrived) Descriptor() ([]byte, []int) {
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{35}
+}
+
+func (x *Arrived) GetFrom() string {
+	if x != nil {
+		return x.From
+	}
+	return ""
+}
+
 type BuildEnabled struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Codec         uint32                 `protobuf:"varint,1,opt,name=codec,proto3" json:"codec,omitempty"`
@@ -2675,7 +2795,7 @@ type BuildEnabled struct {
 
 func (x *BuildEnabled) Reset() {
 	*x = BuildEnabled{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[34]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2687,7 +2807,7 @@ func (x *BuildEnabled) String() string {
 func (*BuildEnabled) ProtoMessage() {}
 
 func (x *BuildEnabled) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[34]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2700,7 +2820,7 @@ func (x *BuildEnabled) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BuildEnabled.ProtoReflect.Descriptor instead.
 func (*BuildEnabled) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{34}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *BuildEnabled) GetCodec() uint32 {
@@ -2724,7 +2844,7 @@ type CheckpointIndex struct {
 
 func (x *CheckpointIndex) Reset() {
 	*x = CheckpointIndex{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[35]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2736,7 +2856,7 @@ func (x *CheckpointIndex) String() string {
 func (*CheckpointIndex) ProtoMessage() {}
 
 func (x *CheckpointIndex) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[35]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2749,7 +2869,7 @@ func (x *CheckpointIndex) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckpointIndex.ProtoReflect.Descriptor instead.
 func (*CheckpointIndex) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{35}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *CheckpointIndex) GetCodec() uint32 {
@@ -2791,7 +2911,9 @@ type CheckpointHead struct {
 	Writer       string                 `protobuf:"bytes,14,opt,name=writer,proto3" json:"writer,omitempty"`
 	Checkpoint   *Checkpointed          `protobuf:"bytes,15,opt,name=checkpoint,proto3" json:"checkpoint,omitempty"`
 	// The entry in which the checkpoint's record stands.
-	CheckpointAt  uint64   `protobuf:"varint,16,opt,name=checkpoint_at,json=checkpointAt,proto3" json:"checkpoint_at,omitempty"`
+	CheckpointAt uint64 `protobuf:"varint,16,opt,name=checkpoint_at,json=checkpointAt,proto3" json:"checkpoint_at,omitempty"`
+	// Where the catalog has moved to; empty if it is here.
+	MovedTo       string   `protobuf:"bytes,40,opt,name=moved_to,json=movedTo,proto3" json:"moved_to,omitempty"`
 	Leases        []*Lease `protobuf:"bytes,20,rep,name=leases,proto3" json:"leases,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2799,7 +2921,7 @@ type CheckpointHead struct {
 
 func (x *CheckpointHead) Reset() {
 	*x = CheckpointHead{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[36]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2811,7 +2933,7 @@ func (x *CheckpointHead) String() string {
 func (*CheckpointHead) ProtoMessage() {}
 
 func (x *CheckpointHead) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[36]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2824,7 +2946,7 @@ func (x *CheckpointHead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckpointHead.ProtoReflect.Descriptor instead.
 func (*CheckpointHead) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{36}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *CheckpointHead) GetCatalog() string {
@@ -2939,6 +3061,13 @@ func (x *CheckpointHead) GetCheckpointAt() uint64 {
 	return 0
 }
 
+func (x *CheckpointHead) GetMovedTo() string {
+	if x != nil {
+		return x.MovedTo
+	}
+	return ""
+}
+
 func (x *CheckpointHead) GetLeases() []*Lease {
 	if x != nil {
 		return x.Leases
@@ -2959,7 +3088,7 @@ type Lease struct {
 
 func (x *Lease) Reset() {
 	*x = Lease{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[37]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2971,7 +3100,7 @@ func (x *Lease) String() string {
 func (*Lease) ProtoMessage() {}
 
 func (x *Lease) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[37]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2984,7 +3113,7 @@ func (x *Lease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lease.ProtoReflect.Descriptor instead.
 func (*Lease) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{37}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Lease) GetId() string {
@@ -3032,7 +3161,7 @@ type Waiting struct {
 
 func (x *Waiting) Reset() {
 	*x = Waiting{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[38]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3044,7 +3173,7 @@ func (x *Waiting) String() string {
 func (*Waiting) ProtoMessage() {}
 
 func (x *Waiting) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[38]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3057,7 +3186,7 @@ func (x *Waiting) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Waiting.ProtoReflect.Descriptor instead.
 func (*Waiting) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{38}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Waiting) GetSealed() bool {
@@ -3086,7 +3215,7 @@ type Round struct {
 
 func (x *Round) Reset() {
 	*x = Round{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[39]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3098,7 +3227,7 @@ func (x *Round) String() string {
 func (*Round) ProtoMessage() {}
 
 func (x *Round) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[39]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3111,7 +3240,7 @@ func (x *Round) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Round.ProtoReflect.Descriptor instead.
 func (*Round) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{39}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Round) GetId() *RoundID {
@@ -3154,7 +3283,7 @@ type Segment struct {
 
 func (x *Segment) Reset() {
 	*x = Segment{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[40]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3166,7 +3295,7 @@ func (x *Segment) String() string {
 func (*Segment) ProtoMessage() {}
 
 func (x *Segment) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[40]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3179,7 +3308,7 @@ func (x *Segment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Segment.ProtoReflect.Descriptor instead.
 func (*Segment) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{40}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Segment) GetTables() []*Table {
@@ -3230,7 +3359,7 @@ type Table struct {
 
 func (x *Table) Reset() {
 	*x = Table{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[41]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3242,7 +3371,7 @@ func (x *Table) String() string {
 func (*Table) ProtoMessage() {}
 
 func (x *Table) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[41]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3255,7 +3384,7 @@ func (x *Table) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Table.ProtoReflect.Descriptor instead.
 func (*Table) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{41}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Table) GetRegistered() *Registered {
@@ -3404,7 +3533,7 @@ type Fence struct {
 
 func (x *Fence) Reset() {
 	*x = Fence{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[42]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3416,7 +3545,7 @@ func (x *Fence) String() string {
 func (*Fence) ProtoMessage() {}
 
 func (x *Fence) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[42]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3429,7 +3558,7 @@ func (x *Fence) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Fence.ProtoReflect.Descriptor instead.
 func (*Fence) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{42}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Fence) GetVersion() int64 {
@@ -3479,7 +3608,7 @@ type Opened struct {
 
 func (x *Opened) Reset() {
 	*x = Opened{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[43]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3491,7 +3620,7 @@ func (x *Opened) String() string {
 func (*Opened) ProtoMessage() {}
 
 func (x *Opened) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[43]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3504,7 +3633,7 @@ func (x *Opened) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Opened.ProtoReflect.Descriptor instead.
 func (*Opened) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{43}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Opened) GetFrom() uint32 {
@@ -3547,7 +3676,7 @@ type Guest struct {
 
 func (x *Guest) Reset() {
 	*x = Guest{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[44]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3559,7 +3688,7 @@ func (x *Guest) String() string {
 func (*Guest) ProtoMessage() {}
 
 func (x *Guest) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[44]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3572,7 +3701,7 @@ func (x *Guest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Guest.ProtoReflect.Descriptor instead.
 func (*Guest) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{44}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *Guest) GetEngine() string {
@@ -3613,7 +3742,7 @@ type Change struct {
 
 func (x *Change) Reset() {
 	*x = Change{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[45]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3625,7 +3754,7 @@ func (x *Change) String() string {
 func (*Change) ProtoMessage() {}
 
 func (x *Change) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[45]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3638,7 +3767,7 @@ func (x *Change) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Change.ProtoReflect.Descriptor instead.
 func (*Change) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{45}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *Change) GetNumber() int64 {
@@ -3668,7 +3797,7 @@ type History struct {
 
 func (x *History) Reset() {
 	*x = History{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[46]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3680,7 +3809,7 @@ func (x *History) String() string {
 func (*History) ProtoMessage() {}
 
 func (x *History) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[46]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3693,7 +3822,7 @@ func (x *History) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use History.ProtoReflect.Descriptor instead.
 func (*History) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{46}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *History) GetVersion() int64 {
@@ -3746,7 +3875,7 @@ type Outcome struct {
 
 func (x *Outcome) Reset() {
 	*x = Outcome{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[47]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3758,7 +3887,7 @@ func (x *Outcome) String() string {
 func (*Outcome) ProtoMessage() {}
 
 func (x *Outcome) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[47]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3771,7 +3900,7 @@ func (x *Outcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Outcome.ProtoReflect.Descriptor instead.
 func (*Outcome) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{47}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *Outcome) GetCommit() *Committed {
@@ -3836,7 +3965,7 @@ type PartOutcome struct {
 
 func (x *PartOutcome) Reset() {
 	*x = PartOutcome{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[48]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3848,7 +3977,7 @@ func (x *PartOutcome) String() string {
 func (*PartOutcome) ProtoMessage() {}
 
 func (x *PartOutcome) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[48]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3861,7 +3990,7 @@ func (x *PartOutcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PartOutcome.ProtoReflect.Descriptor instead.
 func (*PartOutcome) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{48}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *PartOutcome) GetChange() int64 {
@@ -3915,7 +4044,7 @@ type Snapshot struct {
 
 func (x *Snapshot) Reset() {
 	*x = Snapshot{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[49]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3927,7 +4056,7 @@ func (x *Snapshot) String() string {
 func (*Snapshot) ProtoMessage() {}
 
 func (x *Snapshot) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[49]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3940,7 +4069,7 @@ func (x *Snapshot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Snapshot.ProtoReflect.Descriptor instead.
 func (*Snapshot) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{49}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *Snapshot) GetVersion() uint64 {
@@ -4009,7 +4138,7 @@ type SnapshotTable struct {
 
 func (x *SnapshotTable) Reset() {
 	*x = SnapshotTable{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[50]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4021,7 +4150,7 @@ func (x *SnapshotTable) String() string {
 func (*SnapshotTable) ProtoMessage() {}
 
 func (x *SnapshotTable) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[50]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4034,7 +4163,7 @@ func (x *SnapshotTable) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotTable.ProtoReflect.Descriptor instead.
 func (*SnapshotTable) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{50}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *SnapshotTable) GetTable() string {
@@ -4069,7 +4198,8 @@ const file_twophase_recordpb_record_proto_rawDesc = "" +
 	"\x06writer\x18\a \x01(\tR\x06writer\x12?\n" +
 	"\n" +
 	"checkpoint\x18\b \x01(\v2\x1f.txcoord.record.v1.CheckpointedR\n" +
-	"checkpoint\"\xb0\t\n" +
+	"checkpoint\"\x9a\n" +
+	"\n" +
 	"\x06Record\x126\n" +
 	"\x06commit\x18\x01 \x01(\v2\x1c.txcoord.record.v1.CommittedH\x00R\x06commit\x122\n" +
 	"\x05abort\x18\x02 \x01(\v2\x1a.txcoord.record.v1.AbortedH\x00R\x05abort\x12@\n" +
@@ -4094,7 +4224,9 @@ const file_twophase_recordpb_record_proto_rawDesc = "" +
 	"\x05build\x18\x12 \x01(\v2\x1f.txcoord.record.v1.BuildEnabledH\x00R\x05build\x127\n" +
 	"\x05fence\x18\x13 \x01(\v2\x1f.txcoord.record.v1.FenceCountedH\x00R\x05fence\x121\n" +
 	"\x05lease\x18\x1e \x01(\v2\x19.txcoord.record.v1.LeasedH\x00R\x05lease\x12<\n" +
-	"\tlease_end\x18\x1f \x01(\v2\x1d.txcoord.record.v1.LeaseEndedH\x00R\bleaseEndB\b\n" +
+	"\tlease_end\x18\x1f \x01(\v2\x1d.txcoord.record.v1.LeaseEndedH\x00R\bleaseEnd\x120\n" +
+	"\x05moved\x18  \x01(\v2\x18.txcoord.record.v1.MovedH\x00R\x05moved\x126\n" +
+	"\aarrived\x18! \x01(\v2\x1a.txcoord.record.v1.ArrivedH\x00R\aarrivedB\b\n" +
 	"\x06record\"G\n" +
 	"\tObjectRef\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
@@ -4261,13 +4393,17 @@ const file_twophase_recordpb_record_proto_rawDesc = "" +
 	"\n" +
 	"LeaseEnded\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x19\n" +
-	"\buntil_ms\x18\x02 \x01(\x03R\auntilMs\"$\n" +
+	"\buntil_ms\x18\x02 \x01(\x03R\auntilMs\"\x17\n" +
+	"\x05Moved\x12\x0e\n" +
+	"\x02to\x18\x01 \x01(\tR\x02to\"\x1d\n" +
+	"\aArrived\x12\x12\n" +
+	"\x04from\x18\x01 \x01(\tR\x04from\"$\n" +
 	"\fBuildEnabled\x12\x14\n" +
 	"\x05codec\x18\x01 \x01(\rR\x05codec\"\x98\x01\n" +
 	"\x0fCheckpointIndex\x12\x14\n" +
 	"\x05codec\x18\x01 \x01(\rR\x05codec\x125\n" +
 	"\x04head\x18\x02 \x01(\v2!.txcoord.record.v1.CheckpointHeadR\x04head\x128\n" +
-	"\bsegments\x18\x03 \x03(\v2\x1c.txcoord.record.v1.ObjectRefR\bsegments\"\x96\x05\n" +
+	"\bsegments\x18\x03 \x03(\v2\x1c.txcoord.record.v1.ObjectRefR\bsegments\"\xb1\x05\n" +
 	"\x0eCheckpointHead\x12\x18\n" +
 	"\acatalog\x18\x01 \x01(\tR\acatalog\x12 \n" +
 	"\vincarnation\x18\x02 \x01(\tR\vincarnation\x12\x1a\n" +
@@ -4287,7 +4423,8 @@ const file_twophase_recordpb_record_proto_rawDesc = "" +
 	"\n" +
 	"checkpoint\x18\x0f \x01(\v2\x1f.txcoord.record.v1.CheckpointedR\n" +
 	"checkpoint\x12#\n" +
-	"\rcheckpoint_at\x18\x10 \x01(\x04R\fcheckpointAt\x120\n" +
+	"\rcheckpoint_at\x18\x10 \x01(\x04R\fcheckpointAt\x12\x19\n" +
+	"\bmoved_to\x18( \x01(\tR\amovedTo\x120\n" +
 	"\x06leases\x18\x14 \x03(\v2\x18.txcoord.record.v1.LeaseR\x06leases\"}\n" +
 	"\x05Lease\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1a\n" +
@@ -4397,7 +4534,7 @@ func file_twophase_recordpb_record_proto_rawDescGZIP() []byte {
 	return file_twophase_recordpb_record_proto_rawDescData
 }
 
-var file_twophase_recordpb_record_proto_msgTypes = make([]protoimpl.MessageInfo, 51)
+var file_twophase_recordpb_record_proto_msgTypes = make([]protoimpl.MessageInfo, 53)
 var file_twophase_recordpb_record_proto_goTypes = []any{
 	(*Entry)(nil),           // 0: txcoord.record.v1.Entry
 	(*Header)(nil),          // 1: txcoord.record.v1.Header
@@ -4433,23 +4570,25 @@ var file_twophase_recordpb_record_proto_goTypes = []any{
 	(*Tagged)(nil),          // 31: txcoord.record.v1.Tagged
 	(*Leased)(nil),          // 32: txcoord.record.v1.Leased
 	(*LeaseEnded)(nil),      // 33: txcoord.record.v1.LeaseEnded
-	(*BuildEnabled)(nil),    // 34: txcoord.record.v1.BuildEnabled
-	(*CheckpointIndex)(nil), // 35: txcoord.record.v1.CheckpointIndex
-	(*CheckpointHead)(nil),  // 36: txcoord.record.v1.CheckpointHead
-	(*Lease)(nil),           // 37: txcoord.record.v1.Lease
-	(*Waiting)(nil),         // 38: txcoord.record.v1.Waiting
-	(*Round)(nil),           // 39: txcoord.record.v1.Round
-	(*Segment)(nil),         // 40: txcoord.record.v1.Segment
-	(*Table)(nil),           // 41: txcoord.record.v1.Table
-	(*Fence)(nil),           // 42: txcoord.record.v1.Fence
-	(*Opened)(nil),          // 43: txcoord.record.v1.Opened
-	(*Guest)(nil),           // 44: txcoord.record.v1.Guest
-	(*Change)(nil),          // 45: txcoord.record.v1.Change
-	(*History)(nil),         // 46: txcoord.record.v1.History
-	(*Outcome)(nil),         // 47: txcoord.record.v1.Outcome
-	(*PartOutcome)(nil),     // 48: txcoord.record.v1.PartOutcome
-	(*Snapshot)(nil),        // 49: txcoord.record.v1.Snapshot
-	(*SnapshotTable)(nil),   // 50: txcoord.record.v1.SnapshotTable
+	(*Moved)(nil),           // 34: txcoord.record.v1.Moved
+	(*Arrived)(nil),         // 35: txcoord.record.v1.Arrived
+	(*BuildEnabled)(nil),    // 36: txcoord.record.v1.BuildEnabled
+	(*CheckpointIndex)(nil), // 37: txcoord.record.v1.CheckpointIndex
+	(*CheckpointHead)(nil),  // 38: txcoord.record.v1.CheckpointHead
+	(*Lease)(nil),           // 39: txcoord.record.v1.Lease
+	(*Waiting)(nil),         // 40: txcoord.record.v1.Waiting
+	(*Round)(nil),           // 41: txcoord.record.v1.Round
+	(*Segment)(nil),         // 42: txcoord.record.v1.Segment
+	(*Table)(nil),           // 43: txcoord.record.v1.Table
+	(*Fence)(nil),           // 44: txcoord.record.v1.Fence
+	(*Opened)(nil),          // 45: txcoord.record.v1.Opened
+	(*Guest)(nil),           // 46: txcoord.record.v1.Guest
+	(*Change)(nil),          // 47: txcoord.record.v1.Change
+	(*History)(nil),         // 48: txcoord.record.v1.History
+	(*Outcome)(nil),         // 49: txcoord.record.v1.Outcome
+	(*PartOutcome)(nil),     // 50: txcoord.record.v1.PartOutcome
+	(*Snapshot)(nil),        // 51: txcoord.record.v1.Snapshot
+	(*SnapshotTable)(nil),   // 52: txcoord.record.v1.SnapshotTable
 }
 var file_twophase_recordpb_record_proto_depIdxs = []int32{
 	1,  // 0: txcoord.record.v1.Entry.header:type_name -> txcoord.record.v1.Header
@@ -4472,63 +4611,65 @@ var file_twophase_recordpb_record_proto_depIdxs = []int32{
 	29, // 17: txcoord.record.v1.Record.setting:type_name -> txcoord.record.v1.SettingChanged
 	30, // 18: txcoord.record.v1.Record.checkpoint:type_name -> txcoord.record.v1.Checkpointed
 	31, // 19: txcoord.record.v1.Record.tag:type_name -> txcoord.record.v1.Tagged
-	34, // 20: txcoord.record.v1.Record.build:type_name -> txcoord.record.v1.BuildEnabled
+	36, // 20: txcoord.record.v1.Record.build:type_name -> txcoord.record.v1.BuildEnabled
 	25, // 21: txcoord.record.v1.Record.fence:type_name -> txcoord.record.v1.FenceCounted
 	32, // 22: txcoord.record.v1.Record.lease:type_name -> txcoord.record.v1.Leased
 	33, // 23: txcoord.record.v1.Record.lease_end:type_name -> txcoord.record.v1.LeaseEnded
-	5,  // 24: txcoord.record.v1.Shape.apps:type_name -> txcoord.record.v1.AppVersion
-	4,  // 25: txcoord.record.v1.Part.read:type_name -> txcoord.record.v1.ReadPoint
-	3,  // 26: txcoord.record.v1.Part.facts_ref:type_name -> txcoord.record.v1.ObjectRef
-	6,  // 27: txcoord.record.v1.Part.shape:type_name -> txcoord.record.v1.Shape
-	8,  // 28: txcoord.record.v1.Part.create:type_name -> txcoord.record.v1.Creation
-	4,  // 29: txcoord.record.v1.ReadPart.read:type_name -> txcoord.record.v1.ReadPoint
-	7,  // 30: txcoord.record.v1.Committed.parts:type_name -> txcoord.record.v1.Part
-	9,  // 31: txcoord.record.v1.Committed.reads:type_name -> txcoord.record.v1.ReadPart
-	12, // 32: txcoord.record.v1.PublishedTable.versions:type_name -> txcoord.record.v1.FoundVersion
-	13, // 33: txcoord.record.v1.Published.round:type_name -> txcoord.record.v1.RoundID
-	14, // 34: txcoord.record.v1.Published.tables:type_name -> txcoord.record.v1.PublishedTable
-	16, // 35: txcoord.record.v1.Verdict.conflict:type_name -> txcoord.record.v1.Conflict
-	3,  // 36: txcoord.record.v1.Foreign.facts_ref:type_name -> txcoord.record.v1.ObjectRef
-	5,  // 37: txcoord.record.v1.Foreign.apps:type_name -> txcoord.record.v1.AppVersion
-	12, // 38: txcoord.record.v1.Foreign.found:type_name -> txcoord.record.v1.FoundVersion
-	17, // 39: txcoord.record.v1.Foreign.verdicts:type_name -> txcoord.record.v1.Verdict
-	12, // 40: txcoord.record.v1.Barrier.found:type_name -> txcoord.record.v1.FoundVersion
-	17, // 41: txcoord.record.v1.Barrier.verdicts:type_name -> txcoord.record.v1.Verdict
-	17, // 42: txcoord.record.v1.Range.verdicts:type_name -> txcoord.record.v1.Verdict
-	13, // 43: txcoord.record.v1.Frozen.round:type_name -> txcoord.record.v1.RoundID
-	3,  // 44: txcoord.record.v1.Checkpointed.object:type_name -> txcoord.record.v1.ObjectRef
-	36, // 45: txcoord.record.v1.CheckpointIndex.head:type_name -> txcoord.record.v1.CheckpointHead
-	3,  // 46: txcoord.record.v1.CheckpointIndex.segments:type_name -> txcoord.record.v1.ObjectRef
-	29, // 47: txcoord.record.v1.CheckpointHead.caps:type_name -> txcoord.record.v1.SettingChanged
-	38, // 48: txcoord.record.v1.CheckpointHead.waiting:type_name -> txcoord.record.v1.Waiting
-	39, // 49: txcoord.record.v1.CheckpointHead.rounds:type_name -> txcoord.record.v1.Round
-	31, // 50: txcoord.record.v1.CheckpointHead.tags:type_name -> txcoord.record.v1.Tagged
-	30, // 51: txcoord.record.v1.CheckpointHead.checkpoint:type_name -> txcoord.record.v1.Checkpointed
-	37, // 52: txcoord.record.v1.CheckpointHead.leases:type_name -> txcoord.record.v1.Lease
-	13, // 53: txcoord.record.v1.Round.id:type_name -> txcoord.record.v1.RoundID
-	29, // 54: txcoord.record.v1.Round.caps:type_name -> txcoord.record.v1.SettingChanged
-	41, // 55: txcoord.record.v1.Segment.tables:type_name -> txcoord.record.v1.Table
-	47, // 56: txcoord.record.v1.Segment.outcomes:type_name -> txcoord.record.v1.Outcome
-	49, // 57: txcoord.record.v1.Segment.snapshots:type_name -> txcoord.record.v1.Snapshot
-	22, // 58: txcoord.record.v1.Table.registered:type_name -> txcoord.record.v1.Registered
-	45, // 59: txcoord.record.v1.Table.pending:type_name -> txcoord.record.v1.Change
-	46, // 60: txcoord.record.v1.Table.history:type_name -> txcoord.record.v1.History
-	26, // 61: txcoord.record.v1.Table.frozen:type_name -> txcoord.record.v1.Frozen
-	45, // 62: txcoord.record.v1.Table.diverged:type_name -> txcoord.record.v1.Change
-	42, // 63: txcoord.record.v1.Table.fence:type_name -> txcoord.record.v1.Fence
-	43, // 64: txcoord.record.v1.Table.opened:type_name -> txcoord.record.v1.Opened
-	44, // 65: txcoord.record.v1.Table.guests:type_name -> txcoord.record.v1.Guest
-	3,  // 66: txcoord.record.v1.History.facts_ref:type_name -> txcoord.record.v1.ObjectRef
-	10, // 67: txcoord.record.v1.Outcome.commit:type_name -> txcoord.record.v1.Committed
-	11, // 68: txcoord.record.v1.Outcome.abort:type_name -> txcoord.record.v1.Aborted
-	48, // 69: txcoord.record.v1.Outcome.parts:type_name -> txcoord.record.v1.PartOutcome
-	16, // 70: txcoord.record.v1.PartOutcome.conflict:type_name -> txcoord.record.v1.Conflict
-	50, // 71: txcoord.record.v1.Snapshot.tables:type_name -> txcoord.record.v1.SnapshotTable
-	72, // [72:72] is the sub-list for method output_type
-	72, // [72:72] is the sub-list for method input_type
-	72, // [72:72] is the sub-list for extension type_name
-	72, // [72:72] is the sub-list for extension extendee
-	0,  // [0:72] is the sub-list for field type_name
+	34, // 24: txcoord.record.v1.Record.moved:type_name -> txcoord.record.v1.Moved
+	35, // 25: txcoord.record.v1.Record.arrived:type_name -> txcoord.record.v1.Arrived
+	5,  // 26: txcoord.record.v1.Shape.apps:type_name -> txcoord.record.v1.AppVersion
+	4,  // 27: txcoord.record.v1.Part.read:type_name -> txcoord.record.v1.ReadPoint
+	3,  // 28: txcoord.record.v1.Part.facts_ref:type_name -> txcoord.record.v1.ObjectRef
+	6,  // 29: txcoord.record.v1.Part.shape:type_name -> txcoord.record.v1.Shape
+	8,  // 30: txcoord.record.v1.Part.create:type_name -> txcoord.record.v1.Creation
+	4,  // 31: txcoord.record.v1.ReadPart.read:type_name -> txcoord.record.v1.ReadPoint
+	7,  // 32: txcoord.record.v1.Committed.parts:type_name -> txcoord.record.v1.Part
+	9,  // 33: txcoord.record.v1.Committed.reads:type_name -> txcoord.record.v1.ReadPart
+	12, // 34: txcoord.record.v1.PublishedTable.versions:type_name -> txcoord.record.v1.FoundVersion
+	13, // 35: txcoord.record.v1.Published.round:type_name -> txcoord.record.v1.RoundID
+	14, // 36: txcoord.record.v1.Published.tables:type_name -> txcoord.record.v1.PublishedTable
+	16, // 37: txcoord.record.v1.Verdict.conflict:type_name -> txcoord.record.v1.Conflict
+	3,  // 38: txcoord.record.v1.Foreign.facts_ref:type_name -> txcoord.record.v1.ObjectRef
+	5,  // 39: txcoord.record.v1.Foreign.apps:type_name -> txcoord.record.v1.AppVersion
+	12, // 40: txcoord.record.v1.Foreign.found:type_name -> txcoord.record.v1.FoundVersion
+	17, // 41: txcoord.record.v1.Foreign.verdicts:type_name -> txcoord.record.v1.Verdict
+	12, // 42: txcoord.record.v1.Barrier.found:type_name -> txcoord.record.v1.FoundVersion
+	17, // 43: txcoord.record.v1.Barrier.verdicts:type_name -> txcoord.record.v1.Verdict
+	17, // 44: txcoord.record.v1.Range.verdicts:type_name -> txcoord.record.v1.Verdict
+	13, // 45: txcoord.record.v1.Frozen.round:type_name -> txcoord.record.v1.RoundID
+	3,  // 46: txcoord.record.v1.Checkpointed.object:type_name -> txcoord.record.v1.ObjectRef
+	38, // 47: txcoord.record.v1.CheckpointIndex.head:type_name -> txcoord.record.v1.CheckpointHead
+	3,  // 48: txcoord.record.v1.CheckpointIndex.segments:type_name -> txcoord.record.v1.ObjectRef
+	29, // 49: txcoord.record.v1.CheckpointHead.caps:type_name -> txcoord.record.v1.SettingChanged
+	40, // 50: txcoord.record.v1.CheckpointHead.waiting:type_name -> txcoord.record.v1.Waiting
+	41, // 51: txcoord.record.v1.CheckpointHead.rounds:type_name -> txcoord.record.v1.Round
+	31, // 52: txcoord.record.v1.CheckpointHead.tags:type_name -> txcoord.record.v1.Tagged
+	30, // 53: txcoord.record.v1.CheckpointHead.checkpoint:type_name -> txcoord.record.v1.Checkpointed
+	39, // 54: txcoord.record.v1.CheckpointHead.leases:type_name -> txcoord.record.v1.Lease
+	13, // 55: txcoord.record.v1.Round.id:type_name -> txcoord.record.v1.RoundID
+	29, // 56: txcoord.record.v1.Round.caps:type_name -> txcoord.record.v1.SettingChanged
+	43, // 57: txcoord.record.v1.Segment.tables:type_name -> txcoord.record.v1.Table
+	49, // 58: txcoord.record.v1.Segment.outcomes:type_name -> txcoord.record.v1.Outcome
+	51, // 59: txcoord.record.v1.Segment.snapshots:type_name -> txcoord.record.v1.Snapshot
+	22, // 60: txcoord.record.v1.Table.registered:type_name -> txcoord.record.v1.Registered
+	47, // 61: txcoord.record.v1.Table.pending:type_name -> txcoord.record.v1.Change
+	48, // 62: txcoord.record.v1.Table.history:type_name -> txcoord.record.v1.History
+	26, // 63: txcoord.record.v1.Table.frozen:type_name -> txcoord.record.v1.Frozen
+	47, // 64: txcoord.record.v1.Table.diverged:type_name -> txcoord.record.v1.Change
+	44, // 65: txcoord.record.v1.Table.fence:type_name -> txcoord.record.v1.Fence
+	45, // 66: txcoord.record.v1.Table.opened:type_name -> txcoord.record.v1.Opened
+	46, // 67: txcoord.record.v1.Table.guests:type_name -> txcoord.record.v1.Guest
+	3,  // 68: txcoord.record.v1.History.facts_ref:type_name -> txcoord.record.v1.ObjectRef
+	10, // 69: txcoord.record.v1.Outcome.commit:type_name -> txcoord.record.v1.Committed
+	11, // 70: txcoord.record.v1.Outcome.abort:type_name -> txcoord.record.v1.Aborted
+	50, // 71: txcoord.record.v1.Outcome.parts:type_name -> txcoord.record.v1.PartOutcome
+	16, // 72: txcoord.record.v1.PartOutcome.conflict:type_name -> txcoord.record.v1.Conflict
+	52, // 73: txcoord.record.v1.Snapshot.tables:type_name -> txcoord.record.v1.SnapshotTable
+	74, // [74:74] is the sub-list for method output_type
+	74, // [74:74] is the sub-list for method input_type
+	74, // [74:74] is the sub-list for extension type_name
+	74, // [74:74] is the sub-list for extension extendee
+	0,  // [0:74] is the sub-list for field type_name
 }
 
 func init() { file_twophase_recordpb_record_proto_init() }
@@ -4558,6 +4699,8 @@ func file_twophase_recordpb_record_proto_init() {
 		(*Record_Fence)(nil),
 		(*Record_Lease)(nil),
 		(*Record_LeaseEnd)(nil),
+		(*Record_Moved)(nil),
+		(*Record_Arrived)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -4565,7 +4708,7 @@ func file_twophase_recordpb_record_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_twophase_recordpb_record_proto_rawDesc), len(file_twophase_recordpb_record_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   51,
+			NumMessages:   53,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1,0 +1,144 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/txcoord/txcoord/coordinator"
+	"github.com/txcoord/txcoord/lock"
+)
+
+// storeMove takes a catalog's journal to another store. A record ends it in the old
+// one, so that no replica decides anything there that the copy would not have. It may
+// be broken off anywhere, and is taken up again by the same command.
+type storeMove struct {
+	Warehouse  string `required:"" help:"The catalog's warehouse, as serve has it ($$TXCOORD_WAREHOUSE)." environ:"TXCOORD_WAREHOUSE" placeholder:"PATH"`
+	StoreFlags `embed:""`
+	Allow      []string `help:"Where tables may lie besides, as serve has it." placeholder:"PREFIX" sep:"none"`
+	To         string   `required:"" help:"The store to move to: empty, or one that an earlier try has begun to fill." placeholder:"STORE"`
+}
+
+func (c *storeMove) Run(ctx context.Context, s *session) (err error) {
+	from, to, err := c.configs(s)
+	if err != nil {
+		return err
+	}
+	log := newLogger(from, s.err)
+	source, err := from.journal(s.Catalog, log)
+	if err != nil {
+		return err
+	}
+	target, err := to.journal(s.Catalog, log)
+	if err != nil {
+		return err
+	}
+	if source.name == target.name {
+		return usage("--to", clean(c.To), "that is where the journal is already")
+	}
+	if target.prepare != nil {
+		if _, err := target.prepare(ctx); err != nil {
+			return err
+		}
+	}
+	store, err := target.open(ctx)
+	if err != nil {
+		return fmt.Errorf("open the store to move to: %w", err)
+	}
+	copied, err := leaveAndCopy(ctx, s, from, source, target, store)
+	if err = errors.Join(err, store.Close()); err != nil {
+		return err
+	}
+	if err := arrive(ctx, s, to, source.name); err != nil {
+		return err
+	}
+	return s.say(fmt.Sprintf("the journal of catalog %s is in %s now (%d keys, %d bytes copied); start its servers with --store %s", s.Catalog, target.name, copied.Keys, copied.Bytes, clean(c.To)))
+}
+
+// configs are a server's in the old place, and in the new one.
+func (c *storeMove) configs(s *session) (from, to *Config, err error) {
+	make := func(store string) (*Config, error) {
+		f := c.StoreFlags
+		if store != "" {
+			f.Store = store
+		}
+		out := &Config{Warehouse: c.Warehouse, StoreFlags: f, Allow: append([]string(nil), c.Allow...), Listen: "127.0.0.1:0", StopTimeout: drainBefore, LogLevel: "warn", LogFormat: "text", env: s.env}
+		return out, out.Validate()
+	}
+	if from, err = make(""); err != nil {
+		return nil, nil, err
+	}
+	to, err = make(c.To)
+	return from, to, err
+}
+
+// leaveAndCopy ends the catalog's life in the old store, if that has not happened yet,
+// and copies what is there.
+func leaveAndCopy(ctx context.Context, s *session, c *Config, source, target *journalStore, store lock.Store) (done lock.Copied, err error) {
+	old, err := source.open(ctx)
+	if err != nil {
+		return done, fmt.Errorf("open the store to move from: %w", err)
+	}
+	empty, err := isNew(ctx, old)
+	if empty && err == nil {
+		err = lock.Mark(lock.ErrUnfit, fmt.Errorf("%s holds no journal: name the store that the catalog is in", source.name))
+	}
+	if err = errors.Join(err, old.Close()); err != nil {
+		return done, err
+	}
+	running, err := open(ctx, c, s.Catalog, "", newLogger(c, s.err))
+	if err != nil {
+		return done, err
+	}
+	err = leave(ctx, running, target.name, store)
+	if err = errors.Join(err, running.close(0)); err != nil {
+		return done, err
+	}
+	if old, err = source.open(ctx); err != nil {
+		return done, fmt.Errorf("open the store to move from: %w", err)
+	}
+	done, err = lock.Copy(ctx, old, store, coordinator.StaysBehind)
+	return done, errors.Join(err, old.Close())
+}
+
+// drainBefore is how long a move waits for what is decided to be published.
+const drainBefore = 30 * time.Second
+
+func leave(ctx context.Context, r *running, target string, store lock.Store) error {
+	switch to := r.catalog.MovedTo(); to {
+	case target:
+		return nil
+	case "":
+	default:
+		return lock.Mark(lock.ErrUnfit, fmt.Errorf("the catalog has moved to %s already", to))
+	}
+	if err := lock.Probe(ctx, store); err != nil {
+		return fmt.Errorf("the store to move to: %w", err)
+	}
+	if err := lock.CheckSizes(ctx, r.store, store); err != nil {
+		return err
+	}
+	if _, _, err := lock.PrepareCopy(ctx, r.store, store); err != nil {
+		return err
+	}
+	// What is decided is published at the new place, too; this only makes the pause short.
+	short, cancel := context.WithTimeout(ctx, drainBefore)
+	defer cancel()
+	if err := r.catalog.Drain(short); err != nil && ctx.Err() != nil {
+		return err
+	}
+	return r.catalog.Leave(ctx, target)
+}
+
+// arrive lets the catalog go on in the new store.
+func arrive(ctx context.Context, s *session, c *Config, from string) error {
+	r, err := open(ctx, c, s.Catalog, "", newLogger(c, s.err))
+	if err != nil {
+		return err
+	}
+	if r.catalog.MovedTo() != "" {
+		err = r.catalog.Arrive(ctx, from)
+	}
+	return errors.Join(err, r.close(c.StopTimeout))
+}

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A catalog is moved to another file: its servers have to follow, and find everything.
+func TestStoreMove(t *testing.T) {
+	warehouse := t.TempDir()
+	newStore := "bolt:" + filepath.Join(t.TempDir(), "journal.db")
+	var before string
+	t.Run("before", func(t *testing.T) {
+		s := &server{t: t, warehouse: warehouse, env: map[string]string{"TXCOORD_SERVER": serving(t, "--warehouse", warehouse)}}
+		s.ok("tables", "create", "orders", filepath.Join(warehouse, "orders"), "--schema", schema)
+		s.ok("tables", "create", "items", filepath.Join(warehouse, "items"), "--schema", schema)
+		before = s.ok("snapshot", "get", "-o", "json")
+		args := []string{"store", "move", "--warehouse", warehouse, "--to", newStore}
+		wantCode(t, args, txcoord(t, nil, "", args...), 6, "in use")
+	})
+	move := []string{"store", "move", "--warehouse", warehouse, "--to", newStore}
+	for range 2 { // the second time there is nothing left to do
+		o := txcoord(t, nil, "", move...)
+		wantCode(t, move, o, 0)
+		if !strings.Contains(o.out, "--store "+newStore) {
+			t.Errorf("says %q", o.out)
+		}
+	}
+	old := []string{"serve", "--listen", "127.0.0.1:0", "--warehouse", warehouse}
+	wantCode(t, old, txcoord(t, nil, "", old...), 6, "has moved to", filepath.Base(filepath.Dir(strings.TrimPrefix(newStore, "bolt:"))))
+	elsewhere := []string{"store", "move", "--warehouse", warehouse, "--to", "bolt:" + filepath.Join(t.TempDir(), "other.db")}
+	wantCode(t, elsewhere, txcoord(t, nil, "", elsewhere...), 6, "has moved to")
+	t.Run("after", func(t *testing.T) {
+		s := &server{t: t, warehouse: warehouse, env: map[string]string{"TXCOORD_SERVER": serving(t, "--warehouse", warehouse, "--store", newStore)}}
+		if after := s.ok("snapshot", "get", "-o", "json"); after != before {
+			t.Errorf("snapshot %s became %s", before, after)
+		}
+		s.ok("tables", "create", "more", filepath.Join(warehouse, "more"), "--schema", schema)
+		s.ok("tables", "describe", "orders")
+	})
+	nowhere := []string{"store", "move", "--warehouse", t.TempDir(), "--to", newStore}
+	wantCode(t, nowhere, txcoord(t, nil, "", nowhere...), 6, "holds no journal")
+	same := []string{"store", "move", "--warehouse", warehouse, "--store", newStore, "--to", newStore}
+	wantCode(t, same, txcoord(t, nil, "", same...), 2, "--to")
+}
