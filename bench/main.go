@@ -101,7 +101,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	f.SetOutput(stderr)
 	var o options
 	runs := f.String("run", "B1,B2,B4,B6,B9,replay", "which benchmarks")
-	contenders := f.String("contenders", "seq,occ,dstor,txcoord,txcoord-open", "who takes part")
+	contenders := f.String("contenders", "seq,occ,dstor,txcoord,txcoord-open", "who takes part; there are also txcoord-fenced, and txcoord-decided, which is answered when transactions are decided")
 	tables := f.String("tables", "1,10,50", "B1: tables per transaction")
 	writers := f.String("writers", "1,8,64", "B2: writers on one table")
 	f.IntVar(&o.config.Rounds, "rounds", 5, "how often the contenders take turns; B6: kills")
@@ -248,9 +248,14 @@ func contenders(ctx context.Context, o options) ([]contend.Contender, error) {
 		}
 		for name, mode := range map[string]txcoordv1.TableMode{
 			"txcoord": txcoordv1.TableMode_TABLE_MODE_EXCLUSIVE, "txcoord-open": txcoordv1.TableMode_TABLE_MODE_OPEN,
+			"txcoord-fenced": txcoordv1.TableMode_TABLE_MODE_FENCED, "txcoord-decided": txcoordv1.TableMode_TABLE_MODE_FENCED,
 		} {
+			wait := txcoordv1.Wait_WAIT_PUBLISHED
+			if name == "txcoord-decided" {
+				wait = txcoordv1.Wait_WAIT_DECIDED
+			}
 			all[name] = contend.Txcoord{
-				Label: name, Objects: openFiles, Mode: mode, Launch: launch,
+				Label: name, Objects: openFiles, Mode: mode, Wait: wait, Launch: launch,
 				Counting: func(dir string) (contend.Running, error) {
 					return self.Launch(dir, self.Options{Simulated: o.simulated})
 				},

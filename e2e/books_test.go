@@ -155,6 +155,7 @@ func (b *books) answered(a *attempt) checker.Transaction {
 		for _, d := range committed.GetTables() {
 			if d.GetTable() == x.Parts[i].Table {
 				x.Parts[i].NotApplied = givenUp(d.GetState())
+				x.Parts[i].Pending = d.GetState() == txcoordv1.DeliveryState_DELIVERY_STATE_PENDING
 			}
 			if d.GetTable() != x.Parts[i].Table || d.GetState() != txcoordv1.DeliveryState_DELIVERY_STATE_PUBLISHED {
 				continue

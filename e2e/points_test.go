@@ -26,13 +26,15 @@ type scenario struct {
 	// writes are the names of all writes of act, and of what follows of them, sorted.
 	// Those that are made more than once stand there as often.
 	writes []string
+	// fenced has all tables fenced from their first version on.
+	fenced bool
 }
 
 // TestEveryWriteKilled kills the server before and after each write, and wants
 // everything to be right after the restart.
 func TestEveryWriteKilled(t *testing.T) {
 	for name, s := range map[string]scenario{
-		"commit": commitScenario(), "refuse": refuseScenario(), "tables": tablesScenario(),
+		"commit": commitScenario(), "decided": decidedScenario(), "refuse": refuseScenario(), "tables": tablesScenario(),
 		"define": defineScenario(), "stage": stageScenario(false), "job": stageScenario(true),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -98,9 +100,13 @@ func (s scenario) killed(t *testing.T, k kill) {
 func (s scenario) world(t *testing.T, k *kill) *world {
 	w := newWorld(t, s.config)
 	w.start(k)
-	w.create("left", txcoordv1.TableMode_TABLE_MODE_OPEN)
-	w.create("middle", txcoordv1.TableMode_TABLE_MODE_EXCLUSIVE)
-	w.create("right", txcoordv1.TableMode_TABLE_MODE_OPEN)
+	open, exclusive := txcoordv1.TableMode_TABLE_MODE_OPEN, txcoordv1.TableMode_TABLE_MODE_EXCLUSIVE
+	if s.fenced {
+		open, exclusive = txcoordv1.TableMode_TABLE_MODE_FENCED, txcoordv1.TableMode_TABLE_MODE_FENCED
+	}
+	w.create("left", open)
+	w.create("middle", exclusive)
+	w.create("right", open)
 	w.look()
 	w.commitOnce("before", w.rows("left", "middle", "right"))
 	w.refusedOnce("too late", w.rows("left", "middle", "right"))

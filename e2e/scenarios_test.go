@@ -41,6 +41,34 @@ func commitScenario() scenario {
 	}
 }
 
+// decidedScenario is the same transaction, answered when it is decided: from then on it
+// has to become visible, wherever the server dies.
+func decidedScenario() scenario {
+	s := commitScenario()
+	s.fenced = true
+	s.client = func(w *world) (act, again func()) {
+		changes := w.rows("left", "middle", "right")
+		act = func() {
+			w.begins(w.idOf("killed"), changes)
+			req := onceRequest("killed", changes, client.Blind())
+			req.Wait = txcoordv1.Wait_WAIT_DECIDED
+			r, err := w.client.CommitOnce(w.ctx(), req)
+			if err != nil {
+				w.t.Errorf("commit that is to be answered when it is decided: %v\n%s", err, w.log())
+				return
+			}
+			w.commits(r.Outcome)
+		}
+		again = func() {
+			if r := w.commitOnce("killed", changes); r != nil && r.Snapshot() == 0 {
+				w.t.Errorf("answered as decided, and not published: %v", r.Outcome)
+			}
+		}
+		return act, again
+	}
+	return s
+}
+
 // refuseScenario is a transaction that loses, and is told so over the restart.
 func refuseScenario() scenario {
 	return scenario{

@@ -27,6 +27,9 @@ type Txcoord struct {
 	Launch func(dir string) (Running, error)
 	// Mode is the mode in which the tables are registered.
 	Mode txcoordv1.TableMode
+	// Wait says when commits are answered; when they are published if unset. With
+	// WAIT_DECIDED the mode has to be fenced.
+	Wait txcoordv1.Wait
 	// Counting, if set, is Launch for a server whose requests can be seen.
 	Counting func(dir string) (Running, error)
 }
@@ -76,7 +79,7 @@ func (c Txcoord) OpenServer(ctx context.Context, dir string, tables int) (Server
 	if err != nil {
 		return nil, fmt.Errorf("launch server: %w", err)
 	}
-	s := &txcoordSession{Running: server, dir: dir, tables: tables}
+	s := &txcoordSession{Running: server, dir: dir, tables: tables, wait: c.Wait}
 	if err := s.begin(ctx, c.Mode); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -91,6 +94,7 @@ type txcoordSession struct {
 	dir       string
 	tables    int
 	catalogID string
+	wait      txcoordv1.Wait
 	// newest is the highest version of any table that an answer named: what a client
 	// has read that goes on from there.
 	newest atomic.Int64
@@ -126,6 +130,31 @@ func (s *txcoordSession) begin(ctx context.Context, mode txcoordv1.TableMode) er
 		if err != nil {
 			return fmt.Errorf("register %s: %w", TableName(i), err)
 		}
+		if mode != txcoordv1.TableMode_TABLE_MODE_FENCED {
+			continue
+		}
+		if err := s.fenced(ctx, TableName(i)); err != nil {
+			return fmt.Errorf("fence %s: %w", TableName(i), err)
+		}
+	}
+	return nil
+}
+
+// fenced lets a table's fence count at once, since nobody else has ever seen the table,
+// and books the catalog's own transactions that raised it.
+func (s *txcoordSession) fenced(ctx context.Context, table string) error {
+	_, err := s.client.Tables.FenceTable(ctx, &txcoordv1.FenceTableRequest{Table: table, NoOlderWriters: true})
+	if err != nil {
+		return err
+	}
+	all, err := s.client.Transactions.ListTransactions(ctx, &txcoordv1.ListTransactionsRequest{Table: table, IncludeDecided: true})
+	if err != nil {
+		return err
+	}
+	for _, o := range all.GetDecided() {
+		if o.GetCommitted() != nil {
+			s.note(&s.committed, checker.Transaction{ID: o.GetTransactionId(), Parts: []checker.Part{{Table: table}}})
+		}
 	}
 	return nil
 }
@@ -151,7 +180,7 @@ func (w Work) key() string { return fmt.Sprintf("w%d-%d", w.Writer, w.Number) }
 
 // Commit makes one call. The client repeats it while the outcome is unknown.
 func (s *txcoordSession) Commit(ctx context.Context, w Work) error {
-	req := &txcoordv1.CommitOnceRequest{Key: w.key()}
+	req := &txcoordv1.CommitOnceRequest{Key: w.key(), Wait: s.wait}
 	read, lines := client.Blind(), w.lines()
 	if w.Replaces != "" {
 		read = client.AtVersion(s.newest.Load(), client.Files(w.Replaces))
@@ -198,7 +227,8 @@ func (w Work) answered(o *txcoordv1.Outcome) checker.Transaction {
 			p.Version, p.Place = max(d.GetVersion(), 0), &place
 		case txcoordv1.DeliveryState_DELIVERY_STATE_DIVERGED, txcoordv1.DeliveryState_DELIVERY_STATE_NOT_APPLIED:
 			p.NotApplied = true
-		default: // pending: the server has not told the version
+		default:
+			p.Pending = true // the server has not told the version
 		}
 		x.Parts = append(x.Parts, p)
 	}

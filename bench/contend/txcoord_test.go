@@ -155,7 +155,7 @@ func TestTxcoordBooksWhatTheServerSaid(t *testing.T) {
 	want := []checker.Transaction{{ID: idOf("w0-1"), Snapshot: 4, Parts: []checker.Part{
 		{Table: "t000", Adds: []string{done.Path()}, Version: 7, Place: new(int)},
 		{Table: "t001", Adds: []string{done.Path()}, NotApplied: true},
-		{Table: "t002", Adds: []string{done.Path()}},
+		{Table: "t002", Adds: []string{done.Path()}, Pending: true},
 	}}}
 	if d := cmp.Diff(want, books.Committed); d != "" {
 		t.Error(d)

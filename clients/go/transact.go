@@ -60,6 +60,7 @@ type settings struct {
 	ttl, waitLimit time.Duration
 	runs           int
 	verify         bool
+	wait           txcoordv1.Wait
 }
 
 // TTL bounds how long each attempt may stay open; the server's default is an hour.
@@ -71,6 +72,14 @@ func MaxRuns(n int) TransactOption { return func(s *settings) { s.runs = n } }
 // WaitLimit bounds the wait for all tables after the decision: the transaction is
 // committed then, and tables may still be pending.
 func WaitLimit(d time.Duration) TransactOption { return func(s *settings) { s.waitLimit = d } }
+
+// WaitDecided has the commit answered when it is decided: durable and ordered, before
+// its versions are in the tables' logs. That is offered only where every table is
+// fenced and its fence counts; elsewhere the commit is refused with an ErrPrecondition.
+// The result has no snapshot then, and its tables are pending.
+func WaitDecided() TransactOption {
+	return func(s *settings) { s.wait = txcoordv1.Wait_WAIT_DECIDED }
+}
 
 // VerifyFiles has the server look for each added file before it decides.
 func VerifyFiles() TransactOption { return func(s *settings) { s.verify = true } }

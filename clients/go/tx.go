@@ -249,9 +249,12 @@ func (tx *Tx) commit(ctx context.Context) (*Result, error) {
 func (tx *Tx) commitRequest() *txcoordv1.CommitRequest {
 	tx.mu.Lock()
 	defer tx.mu.Unlock()
+	if tx.settings.wait == txcoordv1.Wait_WAIT_UNSPECIFIED {
+		tx.settings.wait = txcoordv1.Wait_WAIT_PUBLISHED
+	}
 	req := &txcoordv1.CommitRequest{
 		Token: tx.token, Tables: tx.tables, Reads: tx.reads, Releases: tx.leaves,
-		Wait: txcoordv1.Wait_WAIT_PUBLISHED, VerifyFiles: tx.settings.verify,
+		Wait: tx.settings.wait, VerifyFiles: tx.settings.verify,
 	}
 	if tx.settings.waitLimit > 0 {
 		req.WaitLimit = durationpb.New(tx.settings.waitLimit)

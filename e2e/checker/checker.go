@@ -36,6 +36,9 @@ type Part struct {
 	Place *int
 	// NotApplied: the server said that this part was given up on its table.
 	NotApplied bool
+	// Pending: the server said that this part is decided and not published yet. It may
+	// be missing until the run is settled.
+	Pending bool
 }
 
 // Transaction is one attempt, by the client's own books.
