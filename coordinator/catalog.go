@@ -59,7 +59,23 @@ type Catalog struct {
 
 // Open folds the journal and begins to serve. What a dead process left undone is
 // taken up by the same actors that do it in normal running.
+//
+// Other replicas go on meanwhile. Should the ring go past the checkpoint that this one
+// begins with, it begins again with a newer one.
 func Open(ctx context.Context, cfg Config) (*Catalog, error) {
+	var c *Catalog
+	var err error
+	for range openTries {
+		if c, err = openOnce(ctx, cfg); !errors.Is(err, lock.ErrBehind) || ctx.Err() != nil {
+			break
+		}
+	}
+	return c, err
+}
+
+const openTries = 20
+
+func openOnce(ctx context.Context, cfg Config) (*Catalog, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
 		return nil, err
@@ -213,51 +229,6 @@ func (c *Catalog) readCheckpoint(ctx context.Context, ref twophase.ObjectRef) ([
 		return nil, err
 	}
 	return b, ref.Check(b)
-}
-
-// catchUp folds to a head that is read after the call (R3, R5, R6).
-func (c *Catalog) catchUp(ctx context.Context) error {
-	called := c.cfg.Boot()
-	c.catching.Lock()
-	defer c.catching.Unlock()
-	if time.Duration(c.headAt.Load()) > called {
-		return nil // whoever was before has read the head for all who waited
-	}
-	for {
-		at := c.cfg.Boot()
-		raw, err := c.journal.Read(ctx, c.next())
-		switch {
-		case errors.Is(err, lock.ErrNotFilled):
-			c.atHead(at)
-			return nil
-		case errors.Is(err, lock.ErrBehind), errors.Is(err, lock.ErrShort):
-			return c.ledgerError(c.lapped(err))
-		case err != nil:
-			return c.storeError(err)
-		}
-		if err := c.ledger.fold(raw); err != nil {
-			return c.ledgerError(err)
-		}
-	}
-}
-
-// atHead notes that the fold held the whole journal at a time: a read behind it
-// found nothing, or an entry of ours was put there.
-func (c *Catalog) atHead(at time.Duration) {
-	for {
-		was := c.headAt.Load()
-		if was >= int64(at) || c.headAt.CompareAndSwap(was, int64(at)) {
-			return
-		}
-	}
-}
-
-// freshFold makes sure that the fold is young enough for a put (R10).
-func (c *Catalog) freshFold(ctx context.Context) error {
-	if c.cfg.Boot()-time.Duration(c.headAt.Load()) <= twophase.FoldLimit/2 {
-		return nil
-	}
-	return c.catchUp(ctx)
 }
 
 // onFold runs after each entry, with the ledger's lock held.

@@ -83,17 +83,26 @@ func (m *manifests) written() twophase.SnapshotVersion {
 // catalog's, means that the journal went back or is not the one that belongs here:
 // the catalog must not be written (R7).
 func (m *manifests) start(ctx context.Context) error {
-	shown := m.c.Shown()
-	newer, err := m.there(ctx, shown+1)
-	if err != nil {
-		return err
+	for {
+		shown := m.c.Shown()
+		newer, err := m.there(ctx, shown+1)
+		if err != nil {
+			return err
+		}
+		if !newer {
+			return m.begin(ctx, shown)
+		}
+		// Another replica may have made it since the head was read. Its record is in the
+		// journal before, so a head that is read now shows it.
+		if err := m.c.catchUp(ctx); err != nil {
+			return err
+		}
+		lost := false
+		m.c.ledger.read(func(s *twophase.State) { lost = s.HistoryLost(shown + 1) })
+		if lost {
+			return contradicts(fmt.Sprintf("manifest %d exists and the journal knows %d snapshots only", shown+1, shown))
+		}
 	}
-	lost := false
-	m.c.ledger.read(func(s *twophase.State) { lost = newer && s.HistoryLost(shown+1) })
-	if lost {
-		return contradicts(fmt.Sprintf("manifest %d exists and the journal knows %d snapshots only", shown+1, shown))
-	}
-	return m.begin(ctx, shown)
 }
 
 // begin goes on after the newest manifest up to a snapshot.

@@ -1,0 +1,55 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/txcoord/txcoord/lock"
+	"github.com/txcoord/txcoord/twophase"
+)
+
+// catchUp folds to a head that is read after the call (R3, R5, R6).
+func (c *Catalog) catchUp(ctx context.Context) error {
+	called := c.cfg.Boot()
+	c.catching.Lock()
+	defer c.catching.Unlock()
+	if time.Duration(c.headAt.Load()) > called {
+		return nil // whoever was before has read the head for all who waited
+	}
+	for {
+		at := c.cfg.Boot()
+		raw, err := c.journal.Read(ctx, c.next())
+		switch {
+		case errors.Is(err, lock.ErrNotFilled):
+			c.atHead(at)
+			return nil
+		case errors.Is(err, lock.ErrBehind), errors.Is(err, lock.ErrShort):
+			return c.ledgerError(c.lapped(err))
+		case err != nil:
+			return c.storeError(err)
+		}
+		if err := c.ledger.fold(raw); err != nil {
+			return c.ledgerError(err)
+		}
+	}
+}
+
+// atHead notes that the fold held the whole journal at a time: a read behind it
+// found nothing, or an entry of ours was put there.
+func (c *Catalog) atHead(at time.Duration) {
+	for {
+		was := c.headAt.Load()
+		if was >= int64(at) || c.headAt.CompareAndSwap(was, int64(at)) {
+			return
+		}
+	}
+}
+
+// freshFold makes sure that the fold is young enough for a put (R10).
+func (c *Catalog) freshFold(ctx context.Context) error {
+	if c.cfg.Boot()-time.Duration(c.headAt.Load()) <= twophase.FoldLimit/2 {
+		return nil
+	}
+	return c.catchUp(ctx)
+}

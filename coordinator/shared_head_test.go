@@ -1,0 +1,126 @@
+package coordinator_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/txcoord/txcoord/coordinator"
+	"github.com/txcoord/txcoord/lock"
+	"github.com/txcoord/txcoord/tables/objstore"
+	"github.com/txcoord/txcoord/twophase"
+)
+
+// TestRefusedAtTheHeadOnly: a replica that has not seen what another one did refuses
+// nothing for that. It follows once an hour, so it looks only when it is asked.
+func TestRefusedAtTheHeadOnly(t *testing.T) {
+	t.Parallel()
+	first := sharedWorld("one:1", time.Hour)
+	first.cfg.Limits.FollowInterval = time.Hour
+	one := first.open(t)
+	two := one.replica(t, func(r *world) { r.cfg.Address = "two:1" })
+	one.create("t", twophase.ModeExclusive)
+	if s, err := two.catalog.Snapshot(two.ctx(), coordinator.SnapshotRef{}, nil); err != nil || s.Version != one.catalog.Shown() {
+		t.Errorf("the latest snapshot is %+v, %v", s, err)
+	}
+	one.create("u", twophase.ModeExclusive)
+	b := one.begin("job")
+	two.stage(b.Token, blind("u", "a")) // TABLE_NOT_FOUND, by its own fold
+	if _, err := one.catalog.Abort(one.ctx(), coordinator.OutcomeRef{Token: b.Token}, "no more"); err != nil {
+		t.Fatal(err)
+	}
+	r := once("job", blind("t", "b"))
+	r.Attempt = 2 // ATTEMPT_UNDECIDED, by its own fold
+	if o, _, err := two.catalog.CommitOnce(two.ctx(), r); err != nil || o.Committed == nil {
+		t.Errorf("%+v, %v", o, err)
+	}
+}
+
+// TestSameCallAtTwoReplicas: the first answer was lost. What one replica decided,
+// published and swept is the answer of another one that has not seen any of it.
+func TestSameCallAtTwoReplicas(t *testing.T) {
+	t.Parallel()
+	first := sharedWorld("one:1", time.Hour)
+	first.cfg.Limits.FollowInterval = time.Hour
+	one := first.open(t)
+	one.create("t", twophase.ModeExclusive)
+	two := one.replica(t, func(r *world) { r.cfg.Address = "two:1" })
+	b := one.begin("job")
+	part := one.stage(b.Token, blind("t", "a"))
+	call := coordinator.CommitRequest{Token: b.Token, Tables: []coordinator.TableParts{parts("t", part.Digest)}}
+	want, err := one.catalog.Commit(one.ctx(), call)
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the payload to be swept", func() bool {
+		items, err := one.store.Scan(one.ctx(), "pay/", "", 0)
+		return err == nil && len(items) == 0
+	})
+	got, err := two.catalog.Commit(two.ctx(), call)
+	if err != nil || fmt.Sprint(deliveries(got)) != fmt.Sprint(deliveries(want)) {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// clockedStore tells how far this machine's clock is ahead.
+type clockedStore struct {
+	lock.Store
+	ahead *atomic.Int64
+}
+
+func (c clockedStore) Ahead() (time.Duration, bool) { return time.Duration(c.ahead.Load()), true }
+
+// TestClockAhead: R16. A replica whose clock is ahead of the store's decides nothing,
+// and goes on when that is mended.
+func TestClockAhead(t *testing.T) {
+	t.Parallel()
+	var ahead atomic.Int64
+	w := &world{wrapStore: func(s lock.Store) lock.Store { return clockedStore{s, &ahead} }}
+	w.open(t)
+	w.create("t", twophase.ModeExclusive)
+	ahead.Store(int64(6 * time.Second))
+	_, err := w.try("k", blind("t", "a"))
+	wantReason(t, "a commit", err, coordinator.StoreUnavailable)
+	ahead.Store(int64(4 * time.Second))
+	w.commit("k", blind("t", "a"))
+}
+
+// beforeStat calls a hook before the first look for a manifest.
+type beforeStat struct {
+	objstore.Store
+	hook func()
+}
+
+func (b beforeStat) Stat(ctx context.Context, key string) (objstore.Info, error) {
+	if strings.Contains(key, "/manifests/") {
+		b.hook()
+	}
+	return b.Store.Stat(ctx, key)
+}
+
+// TestStartBesideOthers: while a replica starts, another one makes a snapshot and
+// writes its manifest. That is no journal that went back (R7).
+func TestStartBesideOthers(t *testing.T) {
+	t.Parallel()
+	one := sharedWorld("one:1", time.Hour).open(t)
+	one.create("t", twophase.ModeExclusive)
+	var once sync.Once
+	two := one.replica(t, func(r *world) {
+		r.cfg.Address = "two:1"
+		r.wrapObjects = func(s objstore.Store) objstore.Store {
+			return beforeStat{s, func() {
+				once.Do(func() {
+					o := one.commit("k", blind("t", "a"))
+					eventually(t, "the manifest", func() bool { return one.status().ManifestSnapshot >= o.Committed.Snapshot })
+				})
+			}}
+		}
+	})
+	if two.catalog.Shown() != one.catalog.Shown() {
+		t.Errorf("starts at snapshot %d of %d", two.catalog.Shown(), one.catalog.Shown())
+	}
+}
