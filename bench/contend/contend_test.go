@@ -27,7 +27,9 @@ func keys(dir string) (lock.Store, error) {
 
 func baselines() []contend.Contender {
 	return []contend.Contender{
-		contend.Seq{Objects: objects}, contend.OCC{Objects: objects}, contend.Bare{Objects: objects, Keys: keys},
+		contend.Seq{Objects: objects},
+		contend.OCC{Objects: objects},
+		contend.Bare{Objects: objects, Keys: keys},
 		contend.Dynamo{Objects: objects, Keys: keys},
 	}
 }

@@ -86,6 +86,7 @@ func (g rowGroup) column(i int) (file.ColumnChunkReader, error) {
 		return nil, err
 	}
 	pages.SetMaxPageHeaderSize(int(max(64<<10, min(g.of.size, maxHeader))))
+	//nolint:staticcheck // what Column calls, too: no other way leads to the page reader's bound
 	return file.NewColumnReader(g.of.MetaData().Schema.Column(i), pages, g.of.pages, g.of.BufferPool()), nil
 }
 
