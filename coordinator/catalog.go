@@ -99,6 +99,11 @@ func openOnce(ctx context.Context, cfg Config) (*Catalog, error) {
 		own: &ownObjects{store: objects, prefix: prefix + "_txcoord/" + cfg.Name},
 	}
 	c.life, c.stop = context.WithCancel(context.Background())
+	journal.OnTry(func(err error) {
+		if c.life.Err() == nil {
+			c.troubles.note(placeStore, written, err, c.cfg.Now())
+		}
+	})
 	if err := c.build(ctx); err != nil {
 		c.stop()
 		return nil, err

@@ -401,12 +401,8 @@ func (c *Catalog) checkTables(written []TableInfo, reads []ReadOnly, releases []
 // moment of the answer; a fence that ended meanwhile means waiting on (R11). What is committed is never answered with an error of the
 // catalog's own: the answer is OK, and says why it is still pending.
 func (c *Catalog) answer(ctx context.Context, ref txnRef, want content, wait Wait, limit time.Duration) (Outcome, error) {
-	waiting := ctx
-	if limit > 0 {
-		var cancel context.CancelFunc
-		waiting, cancel = context.WithTimeout(ctx, limit)
-		defer cancel()
-	}
+	waiting, cancel := waitFor(ctx, limit)
+	defer cancel()
 	pending, decidedIs := "", false
 	err := c.ledger.waitTxn(waiting, ref.id, func(s *twophase.State) bool {
 		o := s.Outcome(ref.id)
@@ -436,9 +432,38 @@ func (c *Catalog) answer(ctx context.Context, ref txnRef, want content, wait Wai
 		return Outcome{}, otherDigests(o)
 	}
 	if o.Committed.Snapshot == 0 && !decidedIs {
-		o.Committed.PendingReason = c.pendingReason(pending, err)
+		o.Committed.PendingReason = c.pendingReason(pending, err) + c.troubleOf(o)
 	}
 	return o, nil
+}
+
+// waitFor bounds the wait for PUBLISHED: by the request's limit, and by a moment before
+// the caller's deadline, so that it hears that its transaction is committed, and why it
+// is not published, instead of nothing.
+func waitFor(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
+	if end, ok := ctx.Deadline(); ok {
+		left := time.Until(end)
+		if left -= min(left/10, time.Second); limit <= 0 || left < limit {
+			limit = max(left, 1)
+		}
+	}
+	if limit <= 0 {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, limit)
+}
+
+// troubleOf says which places keep a committed transaction from being published.
+func (c *Catalog) troubleOf(o Outcome) (out string) {
+	for _, d := range o.Committed.Tables {
+		if d.Status != twophase.StatusPending {
+			continue
+		}
+		for _, tr := range c.troubles.of(c.row(d.Table).URI) {
+			out += fmt.Sprintf("; table %s: %s (%s)", d.Name, tr.Text, tr.Remedy)
+		}
+	}
+	return clip(out, 1024)
 }
 
 // pendingReason says why a committed transaction is not waited for any longer.

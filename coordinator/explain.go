@@ -138,9 +138,9 @@ func (e *explainer) catalog() {
 		})
 	}
 	for _, t := range e.c.troubles.list() {
-		if t.Place == placeStore || t.Place == e.c.row(e.id).URI {
+		if t.Place == placeStore || t.Place == e.c.row(e.id).URI || t.Place == e.c.cfg.Warehouse {
 			e.add(Finding{
-				Code: FoundStoreTrouble, Blocks: true, Since: t.Since, Text: t.Text, Remedy: t.Remedy,
+				Code: FoundStoreTrouble, Blocks: t.Place != e.c.cfg.Warehouse, Since: t.Since, Text: t.Text, Remedy: t.Remedy,
 			})
 		}
 	}

@@ -197,6 +197,7 @@ func (c *Catalog) joinLook(t *handle) *look {
 func (c *Catalog) lookNow(ctx context.Context, t *handle, run *look) {
 	for run != nil {
 		run.found, run.err = c.walk(ctx, t, true)
+		c.noteWork(ctx, t.uri, read, run.err)
 		close(run.done)
 		t.look.mu.Lock()
 		t.look.running, t.look.next = t.look.next, nil

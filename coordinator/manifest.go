@@ -187,7 +187,11 @@ func (m *manifests) run(ctx context.Context) {
 			return
 		}
 		for m.written() < m.c.Shown() && ctx.Err() == nil {
-			if err := m.forward(ctx); err != nil && ctx.Err() == nil {
+			err := m.forward(ctx)
+			if ctx.Err() == nil {
+				m.c.troubles.note(m.c.cfg.Warehouse, written, err, m.c.cfg.Now())
+			}
+			if err != nil && ctx.Err() == nil {
 				m.c.log.Warn("write a manifest", "snapshot", m.written()+1, "error", err)
 				pause(ctx, wait)
 				wait = min(2*wait, 5*time.Second)

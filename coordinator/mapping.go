@@ -212,9 +212,17 @@ func (c *Catalog) objectsError(uri string, err error) error {
 	}
 	c.log.Warn("object store", "table", uri, "error", err)
 	return &Error{
-		Reason: ObjectsUnavailable, Message: "the object store cannot be used now; repeat the call", Cause: err,
+		Reason: ObjectsUnavailable, Message: "the object store cannot be used now" + because(err) + "; repeat the call", Cause: err,
 		Table: &TableDetail{URI: uri, Version: twophase.NoVersion},
 	}
+}
+
+// because is what can be told of a failure's cause; empty if that is nothing.
+func because(err error) string {
+	if text, remedy := ailment(err); text != unknownAilment {
+		return " (" + text + "; " + remedy + ")"
+	}
+	return ""
 }
 
 // storeError is the catalog's own store.
@@ -224,7 +232,7 @@ func (c *Catalog) storeError(err error) error {
 	case err == nil, errors.As(err, &own):
 		return err
 	case errors.Is(err, lock.ErrUnknown):
-		return &Error{Reason: OutcomeUnknown, Message: "the write may have landed; repeat the call", Cause: err}
+		return &Error{Reason: OutcomeUnknown, Message: "the write may have landed" + because(err) + "; repeat the call", Cause: err}
 	case c.ledger.stopped() != nil:
 		return c.ledgerError(err)
 	case c.life.Err() != nil:
@@ -233,7 +241,7 @@ func (c *Catalog) storeError(err error) error {
 		return err
 	}
 	c.log.Warn("store", "error", err)
-	return &Error{Reason: StoreUnavailable, Message: "the catalog's store cannot be used now; repeat the call", Cause: err}
+	return &Error{Reason: StoreUnavailable, Message: "the catalog's store cannot be used now" + because(err) + "; repeat the call", Cause: err}
 }
 
 // ledgerError is a wait on the fold that ended early.

@@ -210,6 +210,7 @@ func (p *publisher) publishTable(ctx context.Context, work tableWork) (twophase.
 		return found, err
 	}
 	done, err := p.c.walk(ctx, t, false)
+	p.c.noteWork(ctx, t.uri, written, err)
 	if err != nil {
 		return found, err
 	}

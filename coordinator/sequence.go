@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/txcoord/txcoord/lock"
@@ -39,6 +41,9 @@ type submission struct {
 	// answer gets one value: nil when the request's entry is folded, else why there
 	// is no record about it.
 	answer chan error
+	// left: the one who asked was told that nothing is known, and asks again. It is
+	// dropped unless it is in an entry under way.
+	left *atomic.Bool
 }
 
 func newSequencer(c *Catalog) *sequencer {
@@ -55,15 +60,24 @@ func (s *sequencer) submit(ctx context.Context, r twophase.Request) error {
 
 func (s *sequencer) send(ctx context.Context, what submission) error {
 	sub := &what
-	sub.answer = make(chan error, 1)
+	sub.answer, sub.left = make(chan error, 1), new(atomic.Bool)
 	s.enqueue(sub)
-	select {
-	case err := <-sub.answer:
-		return err
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-s.c.life.Done(): // the sequencer may have gone before it saw the request
-		return errClosing
+	look := time.NewTicker(storeTroubleAfter / 4)
+	defer look.Stop()
+	for {
+		select {
+		case err := <-sub.answer:
+			return err
+		case <-look.C:
+			if err := s.c.storeTrouble(); err != nil {
+				sub.left.Store(true)
+				return err
+			}
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-s.c.life.Done(): // the sequencer may have gone before it saw the request
+			return errClosing
+		}
 	}
 }
 
@@ -108,7 +122,7 @@ func (s *sequencer) run(ctx context.Context) {
 func (s *sequencer) take() []*submission {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	q := s.queue
+	q := slices.DeleteFunc(s.queue, func(sub *submission) bool { return sub.left.Load() })
 	s.queue = nil
 	return q
 }

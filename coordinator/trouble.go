@@ -1,11 +1,15 @@
 package coordinator
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/txcoord/txcoord/tables/objstore"
 )
 
 // placeStore is the catalog's own store among the places of trouble; the others are
@@ -21,48 +25,74 @@ type Trouble struct {
 	Since  time.Time
 }
 
-// troubles are the places whose last request failed, as far as that was seen.
+// use is what fails at a place. That reading works again says nothing of writing.
+type use uint8
+
+const (
+	written use = iota
+	read
+)
+
+var useNames = [...]string{"written", "read"}
+
+// troubles are the places whose last request of a kind failed, as far as that was seen.
 type troubles struct {
 	mu sync.Mutex
-	m  map[string]Trouble
+	m  map[troubleAt]Trouble
 }
 
-// note says how a request to a place ended. An ended context says nothing.
-func (t *troubles) note(place string, err error, now time.Time) {
-	if isContext(err) {
-		return
-	}
+type troubleAt struct {
+	place string
+	use   use
+}
+
+// note says how the last request to a place ended.
+func (t *troubles) note(place string, use use, err error, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	at := troubleAt{place, use}
 	if err == nil {
-		delete(t.m, place)
+		delete(t.m, at)
 		return
 	}
 	if t.m == nil {
-		t.m = map[string]Trouble{}
+		t.m = map[troubleAt]Trouble{}
 	}
-	was, there := t.m[place]
+	was, there := t.m[at]
 	if !there {
 		was.Since = now
 	}
-	was.Place = place
-	was.Text, was.Remedy = ailment(err)
+	what := "the object store of " + place
 	if place == placeStore {
-		was.Text = "the catalog's store cannot be written: " + was.Text
-	} else {
-		was.Text = "the object store of " + place + " cannot be used: " + was.Text
+		what = "the catalog's store"
 	}
-	t.m[place] = was
+	text, remedy := ailment(err)
+	was.Place, was.Text, was.Remedy = place, fmt.Sprintf("%s cannot be %s: %s", what, useNames[use], text), remedy
+	t.m[at] = was
 }
 
-// of is the trouble at a place; nil if its last request did what it should.
-func (t *troubles) of(place string) *Trouble {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if tr, ok := t.m[place]; ok {
-		return &tr
+// noteWork says how work on a table's log ended. What the log itself is to blame for is
+// no trouble of its store.
+func (c *Catalog) noteWork(ctx context.Context, uri string, use use, err error) {
+	var own *Error
+	switch {
+	case err == nil:
+	case ctx.Err() != nil || !errors.As(err, &own) || own.Reason != ObjectsUnavailable:
+		return
+	case own.Cause != nil:
+		err = own.Cause
 	}
-	return nil
+	c.troubles.note(uri, use, err, c.cfg.Now())
+}
+
+// of is what does not work at a place; empty if nothing is known.
+func (t *troubles) of(place string) (out []Trouble) {
+	for _, tr := range t.list() {
+		if tr.Place == place {
+			out = append(out, tr)
+		}
+	}
+	return out
 }
 
 func (t *troubles) list() (out []Trouble) {
@@ -71,9 +101,29 @@ func (t *troubles) list() (out []Trouble) {
 	for _, tr := range t.m {
 		out = append(out, tr)
 	}
-	slices.SortFunc(out, func(a, b Trouble) int { return compare(a.Place, b.Place) })
+	slices.SortFunc(out, func(a, b Trouble) int { return compare(a.Place+a.Text, b.Place+b.Text) })
 	return out
 }
+
+// storeTroubleAfter is how long the store may fail before calls that wait for it are
+// answered.
+const storeTroubleAfter = 2 * time.Second
+
+// storeTrouble is why calls need not wait for the journal any longer; nil while they may.
+func (c *Catalog) storeTrouble() error {
+	for _, tr := range c.troubles.of(placeStore) {
+		if c.cfg.Now().Sub(tr.Since) >= storeTroubleAfter {
+			return &Error{
+				Reason:     OutcomeUnknown,
+				Message:    fmt.Sprintf("%s; %s. What was asked for may still be recorded: repeat the call", tr.Text, tr.Remedy),
+				RetryAfter: storeTroubleAfter,
+			}
+		}
+	}
+	return nil
+}
+
+const unknownAilment = "its requests fail; the server's log has the reason"
 
 // ailment is what can be told of a failed request without a driver's own words.
 func ailment(err error) (text, remedy string) {
@@ -88,11 +138,18 @@ func ailment(err error) (text, remedy string) {
 		{syscall.EPERM, "permission is denied", "let the server's user write there"},
 		{syscall.EIO, "the disk fails", "see the system's log, and replace the disk"},
 		{syscall.EFBIG, "a file may not grow any further", "raise the limit on file sizes"},
+		{syscall.ENAMETOOLONG, "a name is too long for the file system", "use shorter names"},
 		{syscall.ECONNREFUSED, "the connection is refused", "see that it runs, and that its address is right"},
 	} {
 		if errors.Is(err, a.errno) {
 			return a.text, a.remedy
 		}
 	}
-	return "its requests fail; the server's log has the reason", "see that it runs and can be reached"
+	switch {
+	case errors.Is(err, objstore.ErrLinked):
+		return "its _delta_log is a symbolic link, which is not followed", "put the folder itself back"
+	case errors.Is(err, context.DeadlineExceeded):
+		return "its requests take too long", "see that it runs and can be reached"
+	}
+	return unknownAilment, "see that it runs and can be reached"
 }

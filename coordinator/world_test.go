@@ -44,6 +44,7 @@ type world struct {
 	objects     objstore.Store
 	wrapStore   func(lock.Store) lock.Store
 	wrapObjects func(objstore.Store) objstore.Store
+	objectsAs   func(coordinator.Objects) coordinator.Objects
 	seen        objstore.Store // what the catalog sees
 }
 
@@ -111,6 +112,9 @@ func (w *world) start() {
 func (w *world) tryStart() error {
 	cfg := w.cfg
 	cfg.Warehouse, cfg.Objects, cfg.ReadCheckpoint = "file://"+w.dir, w, checkpoint.Read
+	if w.objectsAs != nil {
+		cfg.Objects = w.objectsAs(w)
+	}
 	cfg.Store, w.seen = w.store, w.objects
 	if w.wrapStore != nil {
 		cfg.Store = w.wrapStore(w.store)

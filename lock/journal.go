@@ -53,6 +53,9 @@ type Journal struct {
 	store Store
 	meta  Meta
 
+	// tried is told of every try of an append; may be nil.
+	tried func(error)
+
 	mu        sync.Mutex
 	revisions map[twophase.Position]Revision // of entries seen, by position
 }
@@ -265,6 +268,17 @@ func (j *Journal) Append(ctx context.Context, pos twophase.Position, entry []byt
 	return a.Filled(), nil
 }
 
+// OnTry has f told how every write of an append ended: with nil, or with the store's
+// error, which Append repeats for as long as its context lives. Call it before the first
+// Append; f must not block.
+func (j *Journal) OnTry(f func(error)) { j.tried = f }
+
+func (j *Journal) tell(err error) {
+	if j.tried != nil {
+		j.tried(err)
+	}
+}
+
 // carryOut does what an append needs next. An error means that nothing was learned,
 // and certainly nothing was written.
 func (j *Journal) carryOut(ctx context.Context, a *twophase.Append, batcher Batcher, with []Write) (twophase.AppendResult, error) {
@@ -308,13 +322,17 @@ func (j *Journal) put(ctx context.Context, pos twophase.Position, entry []byte, 
 	}
 	switch {
 	case err == nil:
+		j.tell(nil)
 		j.note(pos, rev)
 		return twophase.AppendResult{Done: true}, nil
 	case errors.Is(err, ErrConflict):
+		j.tell(nil)
 		return twophase.AppendResult{Refused: true}, nil
 	case errors.Is(err, ErrUnknown):
+		j.tell(err)
 		return twophase.AppendResult{Unknown: true}, nil
 	}
+	j.tell(err)
 	return twophase.AppendResult{}, err
 }
 
@@ -327,7 +345,9 @@ func (j *Journal) putAll(ctx context.Context, writes []Write) error {
 		group.Go(func() {
 			wait := minRetry
 			for {
-				_, errs[i] = j.store.Put(ctx, w.Key, w.Value, Always())
+				if _, errs[i] = j.store.Put(ctx, w.Key, w.Value, Always()); errs[i] != nil {
+					j.tell(errs[i])
+				}
 				if !errors.Is(errs[i], ErrUnknown) || !sleep(ctx, wait) {
 					return
 				}

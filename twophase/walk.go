@@ -283,6 +283,8 @@ func (w *Walk) cleaned(c Cleaned) {
 		w.effect = w.replaced("the owner object is gone")
 	case n == 0 && c.Marker == 0:
 		w.effect = w.replaced("another table stands at its place")
+	case w.gap(c, n, highest):
+		w.effect = WalkUnfit{Reason: fmt.Sprintf("the log has a gap: version %d is missing between %d and %d, and no checkpoint covers it", n, n-1, highest)}
 	case c.Checkpoint == NoVersion:
 		w.effect = w.replaced(fmt.Sprintf("version %d is gone and no checkpoint covers it", n-1))
 	case c.Checkpoint < w.in.Recorded:
@@ -309,6 +311,12 @@ func (w *Walk) cleaned(c Cleaned) {
 	default:
 		w.effect = WalkUnfit{Reason: fmt.Sprintf("the log has no version %d, and a higher one", n)}
 	}
+}
+
+// gap reports whether the table's own log lacks a version in its middle. No clean-up
+// leaves that: it removes what a checkpoint covers. An operator can put the file back.
+func (w *Walk) gap(c Cleaned, n, highest Version) bool {
+	return n > 0 && c.Checkpoint < n && highest > n && slices.Contains(c.Commits, n-1) && !slices.Contains(c.Commits, n)
 }
 
 func (w *Walk) replaced(why string) WalkEffect {

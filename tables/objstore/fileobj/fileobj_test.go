@@ -1,6 +1,7 @@
 package fileobj_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -69,5 +70,44 @@ func TestRootOfTheFileSystem(t *testing.T) {
 		if err != nil || e.Key != key {
 			t.Errorf("list yields %q, %v", e.Key, err)
 		}
+	}
+}
+
+// What lies below a folder that may be no link is not reached through one, by any call.
+func TestLinkedFolderIsNotFollowed(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir, fileobj.Config{NoLinks: []string{"_delta_log"}})
+	ctx, key := t.Context(), "t/_delta_log/0.json"
+	if err := s.PutIfAbsent(ctx, key, []byte("here")); err != nil {
+		t.Fatal(err)
+	}
+	away := filepath.Join(dir, "elsewhere")
+	if err := os.Rename(filepath.Join(dir, "t/_delta_log"), away); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(away, filepath.Join(dir, "t/_delta_log")); err != nil {
+		t.Fatal(err)
+	}
+	list := func() (err error) {
+		for _, e := range s.List(ctx, objstore.ListOptions{Prefix: "t/_delta_log/", Delimiter: true}) {
+			err = e
+		}
+		return err
+	}
+	_, _, get := s.Get(ctx, key, objstore.Range{})
+	_, stat := s.Stat(ctx, key)
+	for what, err := range map[string]error{
+		"get": get, "stat": stat, "list": list(), "put": s.PutIfAbsent(ctx, "t/_delta_log/1.json", nil),
+		"replace": s.Put(ctx, key, nil), "delete": s.Delete(ctx, key),
+	} {
+		if !errors.Is(err, objstore.ErrLinked) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(away, "1.json")); !os.IsNotExist(err) {
+		t.Errorf("the link was followed: %v", err)
+	}
+	if _, _, err := s.Get(ctx, "elsewhere/0.json", objstore.Range{}); err != nil {
+		t.Errorf("other links are: %v", err)
 	}
 }

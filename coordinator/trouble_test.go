@@ -1,0 +1,158 @@
+package coordinator_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/txcoord/txcoord/coordinator"
+	"github.com/txcoord/txcoord/lock"
+	"github.com/txcoord/txcoord/tables/objstore"
+	"github.com/txcoord/txcoord/twophase"
+)
+
+// fullStore has no room while full is set.
+type fullStore struct {
+	lock.Store
+	full *atomic.Bool
+}
+
+func (s fullStore) Put(ctx context.Context, key string, value []byte, c lock.Condition) (lock.Revision, error) {
+	if s.full.Load() {
+		return "", fmt.Errorf("put %s: %w: %w", key, lock.ErrUnknown, syscall.ENOSPC)
+	}
+	return s.Store.Put(ctx, key, value, c)
+}
+
+// A full disk under the store: calls are answered with it long before their time is up,
+// the status and the table's explanation name it, and all goes on when there is room.
+func TestFullStore(t *testing.T) {
+	t.Parallel()
+	var full atomic.Bool
+	w := &world{wrapStore: func(s lock.Store) lock.Store { return fullStore{s, &full} }}
+	w.open(t)
+	w.create("t", twophase.ModeExclusive)
+	full.Store(true)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+	defer cancel()
+	_, _, err := w.catalog.CommitOnce(ctx, once("k", blind("t", "1")))
+	own := wantReason(t, "a commit", err, coordinator.OutcomeUnknown)
+	if !strings.Contains(own.Message, "no space is left on the disk") || !strings.Contains(own.Message, "make room") {
+		t.Errorf("%s", own.Message)
+	}
+	st := w.status()
+	if len(st.Troubles) != 1 || st.Troubles[0].Place != "store" || st.Troubles[0].Since.IsZero() {
+		t.Errorf("%+v", st.Troubles)
+	}
+	if f := found(t, w.explain("t"), coordinator.FoundStoreTrouble); !f.Blocks || !strings.Contains(f.Text, "no space") {
+		t.Errorf("%+v", f)
+	}
+	full.Store(false)
+	w.commit("k", blind("t", "1"))
+	if st := w.status(); len(st.Troubles) != 0 {
+		t.Errorf("left: %+v", st.Troubles)
+	}
+	if n := w.versions("t"); n != 2 {
+		t.Errorf("%d versions", n)
+	}
+}
+
+// fullObjects has no room below a prefix while full is set.
+type fullObjects struct {
+	objstore.Store
+	prefix string
+	full   *atomic.Bool
+}
+
+func (s fullObjects) PutIfAbsent(ctx context.Context, key string, data []byte) error {
+	if s.full.Load() && strings.HasPrefix(key, s.prefix) {
+		return fmt.Errorf("put %s: %w", key, syscall.ENOSPC)
+	}
+	return s.Store.PutIfAbsent(ctx, key, data)
+}
+
+// A full disk under a table: what is committed is answered as committed before the
+// caller's deadline, and why it is not published.
+func TestFullTable(t *testing.T) {
+	t.Parallel()
+	var full atomic.Bool
+	w := &world{wrapObjects: func(s objstore.Store) objstore.Store { return fullObjects{s, "t/_delta_log/0", &full} }}
+	w.open(t)
+	w.create("t", twophase.ModeExclusive)
+	full.Store(true)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	o, _, err := w.catalog.CommitOnce(ctx, once("k", blind("t", "1")))
+	if err != nil || o.Committed == nil || !strings.Contains(o.Committed.PendingReason, "no space is left") {
+		t.Fatalf("%+v, %v", o.Committed, err)
+	}
+	if st := w.status(); len(st.Troubles) != 1 || st.Troubles[0].Place != w.uri("t") {
+		t.Errorf("%+v", st.Troubles)
+	}
+	full.Store(false)
+	if o := w.commit("k", blind("t", "1")); o.Committed.Snapshot == 0 {
+		t.Errorf("%+v", o.Committed)
+	}
+	w.eventually("the trouble is over", func() bool { return len(w.status().Troubles) == 0 })
+}
+
+// A location that is a link to nothing is refused by name, and so is a place whose store
+// does not keep its promises; neither leaves anything behind.
+func TestPlacesThatCannotHoldTables(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for name, target := range map[string]string{"dangling": filepath.Join(w.dir, "nothing"), "cyclic": filepath.Join(w.dir, "cyclic")} {
+		if err := os.Symlink(target, filepath.Join(w.dir, name)); err != nil {
+			t.Fatal(err)
+		}
+		for _, uri := range []string{w.uri(name), w.uri(name + "/below")} {
+			_, _, err := w.catalog.Create(w.ctx(), coordinator.CreateRequest{Name: name, URI: uri, Schema: schema})
+			own := wantReason(t, uri, err, coordinator.InvalidRequest)
+			if !strings.Contains(own.Message, name+" is a symbolic link to something that is not there") || own.Field.Field != "uri" || own.Field.Remedy == "" {
+				t.Errorf("%s", own.Message)
+			}
+			_, _, err = w.catalog.Register(w.ctx(), coordinator.RegisterRequest{Name: name, URI: uri})
+			wantReason(t, uri, err, coordinator.InvalidRequest)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(w.dir, "nothing")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the link was followed: %v", err)
+	}
+}
+
+// probing is an Objects that finds a store unfit.
+type probing struct {
+	coordinator.Objects
+	err error
+}
+
+func (p probing) Probe(context.Context, string) error { return p.err }
+
+func TestUnfitPlace(t *testing.T) {
+	t.Parallel()
+	for what, c := range map[string]struct {
+		err  error
+		want string
+	}{
+		"overwrites": {fmt.Errorf("probe: %w", objstore.ErrUnconditional), "two writers win"},
+		"away":       {errors.New("connection reset"), "the server's log has the reason"},
+	} {
+		w := &world{}
+		w.objectsAs = func(o coordinator.Objects) coordinator.Objects { return probing{o, c.err} }
+		w.open(t)
+		_, _, err := w.catalog.Create(w.ctx(), coordinator.CreateRequest{Name: "t", URI: w.uri("t"), Schema: schema})
+		if own := wantReason(t, what, err, coordinator.ObjectsUnsuitable); !strings.Contains(own.Message, c.want) || strings.Contains(own.Message, "reset") {
+			t.Errorf("%s: %s", what, own.Message)
+		}
+		if all, _ := w.catalog.Tables(w.ctx()); len(all) != 0 {
+			t.Errorf("%s: %+v", what, all)
+		}
+	}
+}
