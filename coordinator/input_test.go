@@ -336,7 +336,7 @@ func TestBrokenLogsAreRefused(t *testing.T) {
 		reason coordinator.Reason
 		says   string
 	}{
-		"gap":       {func(tb string) { w.foreign(tb, 2, add("x")) }, coordinator.TableFrozen, "replaced"},
+		"gap":       {func(tb string) { w.foreign(tb, 2, add("x")) }, coordinator.LogContradiction, "gap: version 1 is missing between 0 and 2"},
 		"empty":     {func(tb string) { w.rawCommit(tb, 1, "") }, coordinator.LogContradiction, "00000000000000000001.json"},
 		"torn":      {func(tb string) { w.rawCommit(tb, 1, string(add("x"))+`{"add":{"path":"y`) }, coordinator.LogContradiction, "00000000000000000001.json"},
 		"malformed": {func(tb string) { w.rawCommit(tb, 1, "[1,2,3]\n") }, coordinator.LogContradiction, "00000000000000000001.json"},

@@ -27,7 +27,7 @@ func TestSidecar(t *testing.T) {
 		ended <- run(ctx, args, strings.NewReader(""), &out, &stderr, nothing)
 	}()
 	env := map[string]string{"TXCOORD_SERVER": socket}
-	wantCode(t, nil, txcoord(t, env, "", "tables", "create", "orders", filepath.Join(warehouse, "orders"), "--schema", schema), 0)
+	wantCode(t, nil, txcoord(t, env, "", "tables", "create", "orders", filepath.Join(warehouse, "orders"), "--schema", schema, "--await-server"), 0)
 	t.Logf("from nothing to a table in %s", time.Since(began))
 	if b, err := os.ReadFile(ready); err != nil || strings.TrimSpace(string(b)) != socket {
 		t.Errorf("the ready file says %q, %v", b, err)
