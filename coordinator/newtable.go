@@ -64,7 +64,7 @@ func (c *Catalog) describeNew(ctx context.Context, txn twophase.TxnID, name stri
 	if err != nil {
 		return nil, placed{}, err
 	}
-	if mode != twophase.ModeOpen && mode != twophase.ModeExclusive {
+	if mode == twophase.ModeFenced {
 		return nil, placed{}, fieldError("create.mode", mode.String(), "is not offered for a table that a transaction creates",
 			"create it as open, and change its mode when it is there")
 	}
