@@ -50,7 +50,7 @@ func (c *Catalog) seenCommit(t *handle, commit *tables.Commit) (*twophase.Seen, 
 		return v, nil
 	}
 	v.Facts = tables.CommitFacts(commit, c.tables.recordedProfile(t))
-	v.Apps, v.Engine = commit.Apps(), commit.Engine
+	v.Apps, v.Engine, v.InCommit = commit.Apps(), commit.Engine, commit.InCommitTimestamp
 	if m := commit.Actions.MetaData; m != nil {
 		v.MetaDataID = m.ID
 	}
