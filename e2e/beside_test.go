@@ -19,6 +19,7 @@ import (
 // TestEnginesReadEverySnapshot lets two engines read three tables of real Parquet
 // files at every snapshot there is, with two kills among them.
 func TestEnginesReadEverySnapshot(t *testing.T) {
+	t.Parallel()
 	readers.Require(t)
 	w := newWorld(t, serverConfig{})
 	w.start(nil)
@@ -44,6 +45,7 @@ func TestEnginesReadEverySnapshot(t *testing.T) {
 // TestDeltaRSAppendsBesideUs has a delta-rs process append to an open table while
 // we commit to it and to another one, and while our server is killed.
 func TestDeltaRSAppendsBesideUs(t *testing.T) {
+	t.Parallel()
 	p := readers.Require(t)
 	w := newWorld(t, stormConfig())
 	w.start(nil)

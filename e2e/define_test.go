@@ -76,6 +76,7 @@ func (w *world) defineOnce(key string, changes []change) *client.Result {
 // TestEnginesReadWhatTransactionsDefine: delta-rs and DuckDB read tables whose version 0
 // a transaction wrote, with rows and without, and a table that one altered.
 func TestEnginesReadWhatTransactionsDefine(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, serverConfig{})
 	w.start(nil)
 	w.create("old", txcoordv1.TableMode_TABLE_MODE_OPEN)

@@ -36,6 +36,7 @@ var (
 // is refused, the reason is counted. Afterwards its log is what it was and one
 // commit more, by a replayer that shares no code with the writer.
 func TestGoldenTablesTakePart(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, serverConfig{})
 	w.start(nil)
 	w.create("ledger", txcoordv1.TableMode_TABLE_MODE_OPEN)

@@ -240,6 +240,7 @@ func sharedConfig(t testing.TB, s *servers.Dynamo, table string) serverConfig {
 // TestSharedVersionKilled kills the server before and after each of the four writes of
 // a version of a shared table, with drivers of Spark at work beside it.
 func TestSharedVersionKilled(t *testing.T) {
+	t.Parallel()
 	s := servers.StartKumo(t)
 	t.Run("each", func(t *testing.T) { // ends when all of them have, and the server after it
 		for i, write := range []string{"overwrite temporary file of shared", "claim version # of shared", "version # of shared", "complete version # of shared"} {
@@ -280,6 +281,7 @@ func TestSharedVersionKilled(t *testing.T) {
 // TestBesideSparksLogStore commits to two shared tables at once while drivers of Spark
 // commit to each, and the server is killed at random moments.
 func TestBesideSparksLogStore(t *testing.T) {
+	t.Parallel()
 	config := sharedConfig(t, servers.StartKumo(t), "delta_log")
 	config.Limits.PollInterval = 100 * time.Millisecond
 	w := newWorld(t, config)

@@ -242,6 +242,7 @@ func (k *keptTable) ask() answers {
 // checkpointed and cleaned, skip files by our statistics without losing a row, and
 // delta-rs goes on writing to them.
 func TestEnginesReadOurCheckpoints(t *testing.T) {
+	t.Parallel()
 	p := readers.Require(t)
 	for name, config := range map[string]map[string]string{
 		"classic":             {},

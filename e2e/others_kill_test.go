@@ -52,6 +52,7 @@ func meddlers() map[string]meddler {
 // change one of its tables before it is started again, and wants each transaction in
 // all of its tables, or where that is not possible any more, to be told so.
 func TestKilledAndMeddledWith(t *testing.T) {
+	t.Parallel()
 	readers.Require(t)
 	for name, m := range meddlers() {
 		for _, at := range []struct {

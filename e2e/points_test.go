@@ -33,6 +33,7 @@ type scenario struct {
 // TestEveryWriteKilled kills the server before and after each write, and wants
 // everything to be right after the restart.
 func TestEveryWriteKilled(t *testing.T) {
+	t.Parallel()
 	for name, s := range map[string]scenario{
 		"commit": commitScenario(), "decided": decidedScenario(), "refuse": refuseScenario(), "tables": tablesScenario(),
 		"define": defineScenario(), "stage": stageScenario(false), "job": stageScenario(true),

@@ -30,6 +30,7 @@ func stormConfig() serverConfig {
 // outside, and by itself around any of its writes. Transactions move amounts
 // between tables, so at every snapshot all amounts add up to nothing.
 func TestStorm(t *testing.T) {
+	t.Parallel()
 	seed := *stormSeed
 	if seed == 0 {
 		seed = rand.Uint64()
