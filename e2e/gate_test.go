@@ -15,7 +15,6 @@ import (
 	"github.com/txcoord/txcoord/lock/boltstore"
 	"github.com/txcoord/txcoord/tables/logstore"
 	"github.com/txcoord/txcoord/tables/objstore"
-	"github.com/txcoord/txcoord/tables/objstore/fileobj"
 )
 
 // kill says at which write a server ends itself with SIGKILL.
@@ -154,7 +153,7 @@ func (s gatedStore) Delete(ctx context.Context, key string) error {
 }
 
 type gatedObjects struct {
-	*fileobj.Store
+	objstore.Store
 	g *gate
 }
 

@@ -15,12 +15,14 @@ import (
 
 	"github.com/txcoord/txcoord/coordinator"
 	"github.com/txcoord/txcoord/coordinator/rpc"
+	"github.com/txcoord/txcoord/e2e/servers"
 	"github.com/txcoord/txcoord/lock"
 	"github.com/txcoord/txcoord/lock/boltstore"
 	"github.com/txcoord/txcoord/tables/checkpoint"
 	"github.com/txcoord/txcoord/tables/logstore/dynamo"
 	"github.com/txcoord/txcoord/tables/objstore"
 	"github.com/txcoord/txcoord/tables/objstore/fileobj"
+	"github.com/txcoord/txcoord/tables/objstore/s3obj"
 )
 
 // serverVariable holds a serverConfig in JSON and makes the test binary a server.
@@ -35,6 +37,10 @@ type serverConfig struct {
 	Limits coordinator.Limits
 	// Shared is a store for several servers; nil: a file in Dir, for one.
 	Shared *sharedStore
+	// Bucket is Dir by the S3 API, by which the server reaches the warehouse; nil: it
+	// uses the folder. newWorld makes one on the test's S3 server, if it is given.
+	Bucket *s3obj.Config
+	s3     *servers.S3
 	// LogStore is for tables of mode delta-storage; may be nil.
 	LogStore *dynamo.Config
 }
@@ -90,7 +96,7 @@ func serve(ctx context.Context, c serverConfig) error {
 
 func openCatalog(ctx context.Context, c serverConfig, store lock.Store, g *gate, address string) (*coordinator.Catalog, error) {
 	root := filepath.Join(c.Dir, warehouseDir)
-	files, err := fileobj.New(root, fileobj.Config{})
+	objects, err := openObjects(ctx, c, root)
 	if err != nil {
 		return nil, err
 	}
@@ -99,11 +105,22 @@ func openCatalog(ctx context.Context, c serverConfig, store lock.Store, g *gate,
 		return nil, err
 	}
 	return coordinator.Open(ctx, coordinator.Config{
-		LogStore: logs, Warehouse: root, Store: store, Objects: folder{root, gatedObjects{files, g}},
+		LogStore: logs, Warehouse: root, Store: store, Objects: folder{root, gatedObjects{objects, g}},
 		ReadCheckpoint: checkpoint.Read, Version: "e2e", Slots: c.Slots, Limits: c.Limits,
 		SharedStore: c.Shared != nil, Address: address,
 		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
+}
+
+func openObjects(ctx context.Context, c serverConfig, root string) (objstore.Store, error) {
+	if c.Bucket == nil {
+		return fileobj.New(root, fileobj.Config{})
+	}
+	bucket, err := s3obj.New(ctx, *c.Bucket)
+	if err != nil {
+		return nil, err
+	}
+	return below{bucket, warehouseDir + "/"}, nil
 }
 
 func listen(ctx context.Context, catalog *coordinator.Catalog) error {

@@ -34,7 +34,11 @@ type world struct {
 // newWorld is an empty folder, and a server that is yet to be started.
 func newWorld(t testing.TB, config serverConfig) *world {
 	t.Helper()
-	config.Dir = freshDir(t)
+	if config.s3 != nil {
+		config.Dir, config.Bucket = bucketDir(t, config.s3)
+	} else {
+		config.Dir = freshDir(t)
+	}
 	if err := os.Mkdir(filepath.Join(config.Dir, warehouseDir), 0o755); err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,9 @@ import (
 type Append struct {
 	// Path is the table's folder, absolute.
 	Path string
+	// URI is where delta-rs finds it, with StorageOptions, if it is not to use the folder.
+	URI            string
+	StorageOptions map[string]string
 	// Create makes the table first, with columns id, amount and note.
 	Create bool
 	// Batches is the number of commits, Rows that of the rows in each.
@@ -49,7 +52,7 @@ type Appender struct {
 func (p *Python) StartAppend(ctx context.Context, a Append) (*Appender, error) {
 	in, err := json.Marshal(map[string]any{
 		"path": a.Path, "create": a.Create, "batches": a.Batches, "rows": a.Rows, "first": a.First,
-		"constants": a.Constants, "pause_seconds": a.Pause.Seconds(),
+		"constants": a.Constants, "pause_seconds": a.Pause.Seconds(), "uri": a.URI, "storage_options": a.StorageOptions,
 	})
 	if err != nil {
 		return nil, err

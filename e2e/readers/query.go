@@ -31,8 +31,9 @@ const Latest int64 = -1
 type Query struct {
 	// Name comes back in the results.
 	Name string `json:"name"`
-	// Path is the table's folder, absolute.
-	Path string `json:"path"`
+	// Path is the table's folder, absolute; for delta-rs also a URI, with its options.
+	Path           string            `json:"path"`
+	StorageOptions map[string]string `json:"storage_options,omitempty"`
 	// Versions to read, and whether the newest one is read as well.
 	Versions []int64 `json:"versions"`
 	Latest   bool    `json:"latest"`

@@ -32,6 +32,9 @@ func (s *S3) Bucket(t testing.TB) string {
 	return name
 }
 
+// Folder is the folder that is a bucket: what is in the one is in the other.
+func (s *S3) Folder(bucket string) string { return filepath.Join(s.dir, bucket) }
+
 // Virtual is the domain below which versitygw takes the names of buckets from hosts.
 const Virtual = "localhost"
 

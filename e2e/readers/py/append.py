@@ -59,9 +59,10 @@ def version_of(log, mark, above):
 def main():
     request = json.load(sys.stdin)
     path, rows, first = request["path"], request["rows"], request["first"]
+    uri, options = request.get("uri") or path, request.get("storage_options")
     if request.get("create"):
-        deltalake.DeltaTable.create(path, schema=CREATED, mode="error")
-    table = deltalake.DeltaTable(path)
+        deltalake.DeltaTable.create(uri, schema=CREATED, mode="error", storage_options=options)
+    table = deltalake.DeltaTable(uri, storage_options=options)
     schema = pa.schema(table.schema().to_arrow())
     print(json.dumps({"ready": True}), flush=True)
     for n in range(request["batches"]):
@@ -75,7 +76,7 @@ def main():
             line["version"] = version_of(os.path.join(path, "_delta_log"), mark, above)
         except Exception as e:  # every refusal is a line of its own, and the next batch is tried
             line["error"] = "%s: %s" % (type(e).__name__, e)
-            table = deltalake.DeltaTable(path)
+            table = deltalake.DeltaTable(uri, storage_options=options)
         print(json.dumps(line), flush=True)
         time.sleep(request.get("pause_seconds") or 0)
 

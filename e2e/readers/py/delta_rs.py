@@ -19,7 +19,7 @@ def rows_of(table, what):
 
 for query, version in common.queries():
     columns = query.get("sums") or []
-    table = deltalake.DeltaTable(query["path"], version=version)
+    table = deltalake.DeltaTable(query["path"], version=version, storage_options=query.get("storage_options"))
     count = rows_of(table, "count(*) AS n").column(0).to_pylist()[0]
     sums = {}
     if columns:
