@@ -91,7 +91,7 @@ func TestDeltaStorageDiesAtEachWrite(t *testing.T) {
 					pending := w.background("dies", blind("t", "b"))
 					<-d.died
 					w.stop()
-					<-pending
+					_ = <-pending
 					w.wrapObjects, l.hook = nil, nil
 					s := w.spark(l, "t", w.objects)
 					if sparkFirst {
