@@ -187,9 +187,7 @@ func TestOlderWriterEndsAFence(t *testing.T) {
 			if info.Fence != nil || !strings.Contains(info.ModeReason, "it was fenced until other/1 committed version 3") {
 				t.Errorf("%+v", info)
 			}
-			if !log.has("somebody else wrote a fenced table") {
-				t.Error("no alarm")
-			}
+			w.eventually("there is an alarm", func() bool { return log.has("somebody else wrote a fenced table") })
 			if st := w.status(); len(st.Opened) != 1 || st.Opened[0].Name != "t" {
 				t.Errorf("status: %+v", st.Opened)
 			}
@@ -399,5 +397,45 @@ func TestFenceIsTheCatalogsAlone(t *testing.T) {
 	w.commit("a feature", change("fenced", readAt(0), protocol))
 	if info := w.info("fenced"); !info.OffersDecided {
 		t.Errorf("%+v", info)
+	}
+}
+
+// While a fence does not count the log is looked at before each decision, as on an open
+// table; once it counts, a warm table sees nothing but its commit files.
+func TestNoLookOnceTheFenceCounts(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	looks := 0
+	w := &world{files: true}
+	w.wrapObjects = func(s objstore.Store) objstore.Store {
+		return objtest.Faulty{Store: s, Hook: func(_ context.Context, op objtest.Op) objtest.Fate {
+			if strings.HasPrefix(op.Key, "t/_delta_log/0") && op.Kind != objtest.PutIfAbsent {
+				mu.Lock()
+				looks++
+				mu.Unlock()
+			}
+			return objtest.Done()
+		}}
+	}
+	seen := func() int {
+		mu.Lock()
+		defer mu.Unlock()
+		return looks
+	}
+	w.open(t)
+	w.create("t", twophase.ModeOpen)
+	w.fence("t", false)
+	w.commit("1", blind("t", "1"))
+	before := seen()
+	w.commit("2", blind("t", "2"))
+	if seen() == before {
+		t.Error("the table is not looked at, and its fence does not count")
+	}
+	w.fence("t", true)
+	w.commit("3", blind("t", "3"))
+	before = seen()
+	w.commit("4", blind("t", "4"))
+	if n := seen() - before; n != 0 {
+		t.Errorf("%d looks at a table whose fence counts", n)
 	}
 }

@@ -65,8 +65,12 @@ type toyTable struct {
 }
 
 var defaultTables = []toyTable{
-	{name: "open"}, {name: "exclusive", exclusive: true}, {name: "outages", outages: true}, {name: "cleaned", cleaner: true},
-	{name: "new", vacant: true}, {name: "fresh", vacant: true, exclusive: true},
+	{name: "open"},
+	{name: "exclusive", exclusive: true},
+	{name: "outages", outages: true},
+	{name: "cleaned", cleaner: true},
+	{name: "new", vacant: true},
+	{name: "fresh", vacant: true, exclusive: true},
 }
 
 func defaultProfile() profile {
