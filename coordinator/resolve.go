@@ -235,6 +235,7 @@ func stateOfPart(p *twophase.PartOutcome) string {
 		return "given up there, too; not yet resolved"
 	case twophase.StatusNotApplied:
 		return "given up there, too"
+	case twophase.StatusPending:
 	}
 	return "will be published"
 }
