@@ -34,7 +34,7 @@ var (
 // container can be used.
 func New(_ context.Context, cfg Config) (*Store, error) {
 	if err := cfg.validate(); err != nil {
-		return nil, objstore.Mark(objstore.ErrMisconfigured, fmt.Errorf("Azure container: %w", err))
+		return nil, objstore.Mark(objstore.ErrMisconfigured, fmt.Errorf("container on Azure: %w", err))
 	}
 	if cfg.Endpoint == "" {
 		cfg.Endpoint = "https://" + cfg.Account + ".blob.core.windows.net"
@@ -48,7 +48,7 @@ func New(_ context.Context, cfg Config) (*Store, error) {
 		Retry: policy.RetryOptions{MaxRetries: -1}, Transport: &http.Client{Transport: s.clock.Transport(s.base)},
 	}})
 	if err != nil {
-		return nil, objstore.Mark(objstore.ErrMisconfigured, fmt.Errorf("Azure container %s: %w", cfg.Container, err))
+		return nil, objstore.Mark(objstore.ErrMisconfigured, fmt.Errorf("container %s on Azure: %w", cfg.Container, err))
 	}
 	s.driver = driver{cfg, client}
 	s.Store = remote.New(s.driver, limits)
