@@ -22,6 +22,9 @@ func (m *Maintainer) run(ctx context.Context) {
 			if ctx.Err() != nil {
 				return
 			}
+			if row.Version == twophase.NoVersion {
+				continue // a transaction creates it, and it is in no log yet
+			}
 			moved, worked := m.tend(ctx, row)
 			pause(ctx, m.rest(moved, worked))
 		}

@@ -313,12 +313,18 @@ func (h *handles) loadUnborn(ctx context.Context, t *handle) error {
 	}
 }
 
-// creationOf reads the pieces that create a table; nil if it is in its log by now.
+// creationOf reads the pieces that create a table; nil if it is in its log by now. One
+// whose creation was given up never gets a log.
 func (h *handles) creationOf(ctx context.Context, id twophase.TableID) ([]*payload, error) {
 	var ids []payloadID
+	var never error
 	h.c.ledger.read(func(s *twophase.State) {
 		t, ok := s.Table(id)
-		if !ok || t.Recorded != twophase.NoVersion || len(t.Pending) == 0 {
+		if !ok || t.Recorded != twophase.NoVersion {
+			return
+		}
+		if len(t.Pending) == 0 {
+			never = frozenError(infoOf(t))
 			return
 		}
 		first := t.Pending[0]
@@ -327,6 +333,9 @@ func (h *handles) creationOf(ctx context.Context, id twophase.TableID) ([]*paylo
 			ids = append(ids, payloadID{Begun: begun, Txn: first.Txn, Table: id, Digest: d})
 		}
 	})
+	if never != nil {
+		return nil, never
+	}
 	pieces := make([]*payload, len(ids))
 	for i, id := range ids {
 		var err error

@@ -212,6 +212,10 @@ func (c *Catalog) Describe(ctx context.Context, ref string) (TableDescription, e
 			out.Round = &info
 		}
 	})
+	if row.Version == twophase.NoVersion {
+		out.Warnings = append(out.Warnings, "a transaction creates the table; it is in no log yet")
+		return out, nil
+	}
 	t, err := c.tables.of(row.ID)
 	if err != nil {
 		return out, err

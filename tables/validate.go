@@ -60,6 +60,11 @@ func (p *Profile) after(a *Actions) (*Profile, error) {
 	if err := p.keepsProperties(next); err != nil {
 		return nil, err
 	}
+	if a.MetaData != nil {
+		if err := p.checkMapping(next); err != nil {
+			return nil, err
+		}
+	}
 	if next.timestamps() && !p.timestamps() && a.MetaData == nil {
 		return nil, &InputError{
 			Field: "protocol", Rule: twophase.RuleProtocol, Reason: "in-commit timestamps cannot begin without a metaData that says so",

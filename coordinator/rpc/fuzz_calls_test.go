@@ -165,6 +165,11 @@ func seedCalls() []proto.Message {
 		&pb.CommitOnceRequest{Key: "k", Tables: []*pb.OnceTable{{
 			Table: "/w/orders", Read: client.AtSnapshot(1, client.Files("f")), Actions: []byte(`{"metaData":{"id":"x","schemaString":"{}","partitionColumns":[],"format":{"provider":"parquet"}}}`),
 		}}},
+		&pb.StageRequest{Token: tokenHere, Table: "n", Create: &pb.NewTable{Uri: "/w/n", SchemaJson: fuzzSchema, PartitionColumns: []string{"x"}}, Actions: []byte(fuzzAdd)},
+		&pb.CommitOnceRequest{Key: "n", Tables: []*pb.OnceTable{{Table: "m", Create: &pb.NewTable{Uri: "/w/m", SchemaJson: fuzzSchema}}}, Releases: []string{"orders"}},
+		&pb.CommitOnceRequest{Key: "a", Tables: []*pb.OnceTable{{Table: "orders", Alter: &pb.TableAlteration{
+			AddColumns: []*pb.NewColumn{{Name: "c", Type: "struct<a: array<int>, b: decimal(3,1)>"}}, WidenColumns: map[string]string{"id": "long"},
+		}}}},
 		&pb.AbortRequest{Transaction: &pb.AbortRequest_Token{Token: tokenHere}}, &pb.GetOutcomeRequest{Transaction: &pb.GetOutcomeRequest_Key{Key: "open"}, Resolve: true},
 		&pb.RegisterTableRequest{Name: "n", Uri: "/w/orders/"}, &pb.CreateTableRequest{Name: "n", Uri: "/w/n", SchemaJson: fuzzSchema},
 		&pb.DescribeTableRequest{Table: "orders"}, &pb.ReleaseTableRequest{Table: "orders"}, &pb.SetTableModeRequest{Table: "orders", Mode: 1},

@@ -170,6 +170,8 @@ type probe struct {
 	call   func(context.Context, clients, string) error
 }
 
+var altered = &pb.TableAlteration{UnsetProperties: []string{"x"}}
+
 var probes = []probe{
 	{"Begin", false, "write full root", func(ctx context.Context, c clients, _ string) error {
 		_, err := c.Begin(ctx, &pb.BeginRequest{Key: "k"})
@@ -181,6 +183,14 @@ var probes = []probe{
 	}},
 	{"Stage", true, "full root", func(ctx context.Context, c clients, table string) error {
 		_, err := c.Stage(ctx, &pb.StageRequest{Token: "t", Table: table, Read: client.Blind(), Actions: []byte(addLine + "\n" + `{"\u006detaData":{}}`)})
+		return err
+	}},
+	{"Stage", true, "full root", func(ctx context.Context, c clients, table string) error {
+		_, err := c.Stage(ctx, &pb.StageRequest{Token: "t", Table: table, Create: &pb.NewTable{Uri: "/w/x", SchemaJson: "{}"}})
+		return err
+	}},
+	{"Stage", true, "full root", func(ctx context.Context, c clients, table string) error {
+		_, err := c.Stage(ctx, &pb.StageRequest{Token: "t", Table: table, Alter: altered})
 		return err
 	}},
 	{"StageStream", true, "full root", func(ctx context.Context, c clients, table string) error {
@@ -202,6 +212,20 @@ var probes = []probe{
 			Token: "t", Tables: []*pb.TableParts{parts("in3", digest)},
 			Reads: []*pb.ReadParticipant{{Table: "in2", Read: whole}, {Table: table, Read: whole}},
 		})
+		return err
+	}},
+	{"Commit", true, "full root", func(ctx context.Context, c clients, table string) error {
+		_, err := c.Commit(ctx, &pb.CommitRequest{Token: "t", Tables: []*pb.TableParts{parts("in3", digest)}, Releases: []string{"in2", table}})
+		return err
+	}},
+	{"CommitOnce", true, "ddl full root", func(ctx context.Context, c clients, table string) error {
+		_, err := c.CommitOnce(ctx, &pb.CommitOnceRequest{Key: "k", Releases: []string{"in2", table}})
+		return err
+	}},
+	{"CommitOnce", true, "full root", func(ctx context.Context, c clients, table string) error {
+		_, err := c.CommitOnce(ctx, &pb.CommitOnceRequest{Key: "k", Tables: []*pb.OnceTable{
+			{Table: "in2", Read: client.Blind(), Actions: []byte(addLine)}, {Table: table, Alter: altered},
+		}})
 		return err
 	}},
 	{"CommitOnce", true, "write full root", func(ctx context.Context, c clients, table string) error {
