@@ -193,7 +193,7 @@ func (f *fileNew) table() (*txcoordv1.NewTable, error) {
 	case schema == "":
 		return nil, usage("create.schema", "", "give its schema as Delta's log has it")
 	case mode == txcoordv1.TableMode_TABLE_MODE_UNSPECIFIED:
-		return nil, usage("create.mode", f.Mode, "write open or exclusive")
+		return nil, usage("create.mode", f.Mode, "write open, exclusive or delta-storage")
 	}
 	return &txcoordv1.NewTable{
 		Uri: uri, SchemaJson: schema, PartitionColumns: f.PartitionBy, Properties: f.Properties, Description: f.Description,

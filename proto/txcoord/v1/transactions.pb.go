@@ -502,7 +502,7 @@ type NewTable struct {
 	Properties map[string]string `protobuf:"bytes,4,rep,name=properties,proto3" json:"properties,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// The table's description; may be empty.
 	Description string `protobuf:"bytes,5,opt,name=description,proto3" json:"description,omitempty"`
-	// Who else may write it: open (also if unset) or exclusive.
+	// Who else may write it; open if unset. Fenced is not offered here.
 	Mode TableMode `protobuf:"varint,6,opt,name=mode,proto3,enum=txcoord.v1.TableMode" json:"mode,omitempty"`
 	// Turns off that blind appends share a version.
 	OneTxnPerVersion bool `protobuf:"varint,7,opt,name=one_txn_per_version,json=oneTxnPerVersion,proto3" json:"one_txn_per_version,omitempty"`
