@@ -204,7 +204,9 @@ func TestLappedReplica(t *testing.T) {
 	if got, want := two.catalog.Shown(), one.catalog.Shown(); got < want {
 		t.Errorf("starts at snapshot %d, the other replica is at %d", got, want)
 	}
-	one.catalog.AtLeast(one.ctx(), two.catalog.Shown())
+	if err := one.catalog.AtLeast(one.ctx(), two.catalog.Shown()); err != nil {
+		t.Error(err)
+	}
 	if n := strings.Count(one.log("t"), `"path":"during"`); n != 1 {
 		t.Errorf("the commit is in the log %d times", n)
 	}

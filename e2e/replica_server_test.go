@@ -32,7 +32,7 @@ type sharedStore struct {
 func (s *sharedStore) open(ctx context.Context) (lock.Store, error) {
 	switch {
 	case len(s.Endpoints) > 0:
-		return etcdstore.Open(ctx, etcdstore.Config{Endpoints: s.Endpoints, Prefix: "storm/", RequestTimeout: time.Second})
+		return etcdstore.Open(ctx, etcdstore.Config{Endpoints: s.Endpoints, Prefix: "storm/", RequestTimeout: 2 * time.Second})
 	case s.Table != "":
 		return dynamostore.Open(ctx, s.dynamo())
 	}

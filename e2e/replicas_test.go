@@ -197,7 +197,7 @@ func (f *fleet) disturb() {
 		f.counts["killed"]++
 		p.kill()
 		f.sleep(50, 800)
-		p.start(nil)
+		f.restart(p)
 	case n < 4:
 		f.counts["paused"]++
 		p.signal(syscall.SIGSTOP)
@@ -207,6 +207,14 @@ func (f *fleet) disturb() {
 		f.counts["store"]++
 		f.store[f.rng.IntN(len(f.store))]()
 	}
+}
+
+// restart starts a replica again, as often as it takes: one that meets a store which
+// does not answer just now ends, and whoever watches over it tries once more.
+func (f *fleet) restart(p *process) {
+	f.t.Helper()
+	never := &kill{Nth: 1 << 40}
+	f.waitFor("a replica to start again", func() bool { return p.start(never) })
 }
 
 // level waits until every replica has seen what any of them has, asked one by one.

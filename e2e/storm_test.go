@@ -88,6 +88,8 @@ func (s *storm) run(kills, clients int) {
 	s.deadline = calls
 	stop := make(chan struct{})
 	var running sync.WaitGroup
+	defer running.Wait()
+	defer close(stop) // also where a server does not start
 	for i := range clients {
 		running.Go(func() { s.client(i, stop) })
 	}
@@ -97,8 +99,6 @@ func (s *storm) run(kills, clients int) {
 		s.disturb()
 	}
 	time.Sleep(300 * time.Millisecond)
-	close(stop)
-	running.Wait()
 }
 
 // killOnce lets the server live for a while, and sees to its end: from outside, and

@@ -4,7 +4,6 @@ package main
 
 import (
 	"encoding/json"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -77,7 +76,7 @@ func TestServeFromDynamoDB(t *testing.T) {
 		}
 	}
 	servesFrom(t, store)
-	os.Unsetenv("AWS_ACCESS_KEY_ID")
+	t.Setenv("AWS_ACCESS_KEY_ID", "")
 	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
 	wantCode(t, nil, txcoord(t, nil, "", "store", "check", "--store", store), 11, "AWS_ACCESS_KEY_ID")
 }
