@@ -128,6 +128,7 @@ type fleet struct {
 	// store are the disturbances of the store.
 	store  []func()
 	counts map[string]int
+	before time.Duration // the longest commit before a replica was hit
 }
 
 const fleetSize = 3
