@@ -133,7 +133,7 @@ func sparkBesideOurLoad(t *testing.T, spark *engines.SparkSession) {
 	for _, f := range writers {
 		f.do("optimize", "OPTIMIZE {T}", leaves)
 	}
-	plain.append()
+	vectors.append()
 	l.commitsMore(5)
 	vectors.delete()
 	l.rests()
