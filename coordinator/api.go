@@ -292,6 +292,9 @@ type Snapshot struct {
 	Time    time.Time
 	Tables  []SnapshotTable // by name
 	Tags    []string
+	// Added is how many later snapshots are in it, too: a snapshot by time may lie
+	// between those that were published.
+	Added int
 }
 
 // SnapshotTable is one table of a snapshot.

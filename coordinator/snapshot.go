@@ -17,7 +17,7 @@ func (c *Catalog) Snapshot(ctx context.Context, ref SnapshotRef, filter []string
 	if err != nil {
 		return Snapshot{}, err
 	}
-	out := Snapshot{Version: set.version, Time: set.time.Std()}
+	out := Snapshot{Version: set.version, Time: set.time.Std(), Added: set.added}
 	c.ledger.read(func(s *twophase.State) {
 		for id, v := range set.tables {
 			t, ok := s.Table(id)
@@ -79,10 +79,7 @@ func (c *Catalog) resolveSnapshot(ctx context.Context, ref SnapshotRef) (*tableS
 			return nil, &Error{Reason: SnapshotNotFound, Message: fmt.Sprintf("there is no tag %q", clip(ref.Tag, 256))}
 		}
 	case !ref.Time.IsZero():
-		var err error
-		if version, err = c.atTime(ctx, ref.Time); err != nil {
-			return nil, err
-		}
+		return c.asOf(ctx, ref.Time)
 	case version == 0:
 		return c.latest(), nil
 	}

@@ -18,6 +18,7 @@ import (
 type tableSet struct {
 	version twophase.SnapshotVersion
 	time    twophase.Time
+	added   int // later snapshots that are in it, too (asOf)
 	tables  map[twophase.TableID]twophase.Version
 }
 
@@ -136,24 +137,70 @@ func (t *tableSet) apply(s *twophase.Snapshot) {
 	t.version, t.time = s.Version, s.Time
 }
 
-// atTime is the newest snapshot that is not younger than a time.
-func (c *Catalog) atTime(ctx context.Context, at time.Time) (twophase.SnapshotVersion, error) {
-	var found, oldest twophase.SnapshotVersion
-	c.ledger.read(func(s *twophase.State) {
-		snaps := s.Snapshots()
-		if len(snaps) > 0 {
-			oldest = snaps[0].Version
+// asOf is what TIMESTAMP AS OF shows on each table: the rounds and foreign commits
+// whose own time is not after a time, whole. A round's own time is that of its
+// opening, which its in-commit timestamps carry; rounds of other tables may have been
+// opened later and published before. So the newest snapshot up to which nothing is
+// younger may not be all: what follows, and is old enough, is added. Rounds that share
+// a table never overlap, so the sum is one that can be read: each transaction is in it
+// with all its tables, together with all that it follows on them.
+//
+// Of what only manifests still hold, the journal's times count.
+func (c *Catalog) asOf(ctx context.Context, at time.Time) (*tableSet, error) {
+	whole, added, oldest := c.notAfter(at)
+	if whole == 0 && len(added) == 0 {
+		if oldest <= 1 {
+			return nil, &Error{Reason: SnapshotNotFound, Message: fmt.Sprintf("there is no snapshot as old as %s", at.UTC().Format(time.RFC3339Nano))}
 		}
-		i := sort.Search(len(snaps), func(i int) bool { return snaps[i].Time.Std().After(at) })
-		if i > 0 {
-			found = snaps[i-1].Version
+		v, err := c.manifests.atTime(ctx, at, oldest-1)
+		if err != nil {
+			return nil, err
+		}
+		return c.at(ctx, v)
+	}
+	set := &tableSet{}
+	if whole > 0 {
+		var err error
+		if set, err = c.at(ctx, whole); err != nil || len(added) == 0 {
+			return set, err
+		}
+	}
+	out := set.forward(nil, whole)
+	for _, s := range added {
+		out.apply(s)
+	}
+	out.version, out.time, out.added = set.version, set.time, len(added)
+	return out, nil
+}
+
+// notAfter are the newest snapshot up to which all are of a time or older, and those
+// after it that are, too; oldest is the oldest that the fold holds.
+func (c *Catalog) notAfter(at time.Time) (whole twophase.SnapshotVersion, added []*twophase.Snapshot, oldest twophase.SnapshotVersion) {
+	c.ledger.read(func(s *twophase.State) {
+		next := twophase.SnapshotVersion(0)
+		for _, sn := range s.Snapshots() {
+			if oldest == 0 {
+				oldest, next = sn.Version, sn.Version
+			}
+			switch {
+			case ownTime(sn).Std().After(at):
+			case sn.Version == next:
+				whole, next = sn.Version, next+1
+			default:
+				added = append(added, sn)
+			}
 		}
 	})
-	if found != 0 {
-		return found, nil
+	if whole == 0 && len(added) > 0 && oldest > 1 {
+		whole = oldest - 1
 	}
-	if oldest > 1 {
-		return c.manifests.atTime(ctx, at, oldest-1)
+	return whole, added, oldest
+}
+
+// ownTime is the time that a snapshot's versions are of.
+func ownTime(s *twophase.Snapshot) twophase.Time {
+	if s.AsOf == 0 {
+		return s.Time
 	}
-	return 0, &Error{Reason: SnapshotNotFound, Message: fmt.Sprintf("there is no snapshot as old as %s", at.UTC().Format(time.RFC3339Nano))}
+	return s.AsOf
 }

@@ -63,6 +63,9 @@ func (s *session) showSnapshot(a *txcoordv1.GetSnapshotResponse) error {
 	return s.show(a, []string{fmt.Sprint(snap.GetVersion())}, func(g *grid) {
 		g.pair("snapshot", snap.GetVersion())
 		g.pair("time", snap.GetTimestamp())
+		if n := snap.GetAdded(); n > 0 {
+			g.pair("added", fmt.Sprintf("%d later snapshots, whose rounds were opened by then", n))
+		}
 		g.pair("tags", strings.Join(snap.GetTags(), ", "))
 		if len(snap.GetTables()) == 0 {
 			return

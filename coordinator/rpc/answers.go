@@ -249,7 +249,7 @@ func properties(all map[string]string) map[string]string {
 
 func snapshotToProto(s coordinator.Snapshot) *pb.Snapshot {
 	return &pb.Snapshot{
-		Version: uint64(s.Version), Timestamp: timestamp(s.Time), Tags: wholes(s.Tags),
+		Version: uint64(s.Version), Timestamp: timestamp(s.Time), Tags: wholes(s.Tags), Added: uint32(s.Added),
 		Tables: each(s.Tables, func(t coordinator.SnapshotTable) *pb.SnapshotTable {
 			return &pb.SnapshotTable{
 				Id: whole(string(t.ID)), Name: whole(t.Name), Uri: whole(t.URI), Version: int64(t.Version),

@@ -33,7 +33,11 @@ type Snapshot struct {
 	// The tables, by name.
 	Tables []*SnapshotTable `protobuf:"bytes,3,rep,name=tables,proto3" json:"tables,omitempty"`
 	// Its tags, sorted.
-	Tags          []string `protobuf:"bytes,4,rep,name=tags,proto3" json:"tags,omitempty"`
+	Tags []string `protobuf:"bytes,4,rep,name=tags,proto3" json:"tags,omitempty"`
+	// How many later snapshots are in it, too. A snapshot by time holds every round
+	// that was opened by then; rounds of other tables may have been opened later and
+	// published before. 0 for all others.
+	Added         uint32 `protobuf:"varint,5,opt,name=added,proto3" json:"added,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -94,6 +98,13 @@ func (x *Snapshot) GetTags() []string {
 		return x.Tags
 	}
 	return nil
+}
+
+func (x *Snapshot) GetAdded() uint32 {
+	if x != nil {
+		return x.Added
+	}
+	return 0
 }
 
 // SnapshotTable is one table of a snapshot.
@@ -1920,12 +1931,13 @@ var File_txcoord_v1_snapshots_proto protoreflect.FileDescriptor
 const file_txcoord_v1_snapshots_proto_rawDesc = "" +
 	"\n" +
 	"\x1atxcoord/v1/snapshots.proto\x12\n" +
-	"txcoord.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xa5\x01\n" +
+	"txcoord.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xbb\x01\n" +
 	"\bSnapshot\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\x04R\aversion\x128\n" +
 	"\ttimestamp\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\ttimestamp\x121\n" +
 	"\x06tables\x18\x03 \x03(\v2\x19.txcoord.v1.SnapshotTableR\x06tables\x12\x12\n" +
-	"\x04tags\x18\x04 \x03(\tR\x04tags\"w\n" +
+	"\x04tags\x18\x04 \x03(\tR\x04tags\x12\x14\n" +
+	"\x05added\x18\x05 \x01(\rR\x05added\"w\n" +
 	"\rSnapshotTable\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x10\n" +
