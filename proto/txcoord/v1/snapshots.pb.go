@@ -545,7 +545,8 @@ type GetSnapshotRequest_Version struct {
 }
 
 type GetSnapshotRequest_Timestamp struct {
-	// The newest snapshot that is not younger.
+	// What TIMESTAMP AS OF shows: every round that was opened, and every foreign
+	// commit that was made, by then. See Snapshot.added.
 	Timestamp *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=timestamp,proto3,oneof"`
 }
 
