@@ -52,6 +52,7 @@ type Config struct {
 	maintain    coordinator.MaintainConfig
 	rpc         rpc.Limits
 	env         lookup // for secrets; nil has none
+	peerCA      string // authorities that other replicas' certificates are checked against
 	// drainFor is how long to go on publishing at the end; nil means StopTimeout.
 	drainFor *time.Duration
 }

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 
+	client "github.com/txcoord/txcoord/clients/go"
 	"github.com/txcoord/txcoord/coordinator/access"
 )
 
@@ -95,19 +96,28 @@ func (s *Security) open(log *slog.Logger) (g guards, err error) {
 	return g, nil
 }
 
-// peer connects to other replicas as this one lets others connect to itself; nil where
-// there are none.
-func (g guards) peer(shared bool) func(address string) (*grpc.ClientConn, error) {
+// peer connects to other replicas as this one lets others connect to itself, trusting
+// the authorities of --tls-ca; nil where there are none. What callers prove goes along
+// with their calls, so it has to be encrypted where it leaves the machine. A client
+// certificate cannot go along; such calls are carried out here only.
+func (g guards) peer(shared bool, ca string) (func(address string) (*grpc.ClientConn, error), error) {
 	if !shared {
-		return nil
+		return nil, nil
 	}
 	creds := insecure.NewCredentials()
 	if g.tls != nil {
-		creds = credentials.NewTLS(&tls.Config{MinVersion: tls.VersionTLS12})
+		config, err := access.ClientTLS(ca, "", "")
+		if err != nil {
+			return nil, usage("--tls-ca", ca, err.Error())
+		}
+		creds = credentials.NewTLS(config)
 	}
 	return func(address string) (*grpc.ClientConn, error) {
+		if g.access != nil && g.tls == nil && !isSocket(address) && !loopback(address) {
+			return nil, client.ErrPlainToken
+		}
 		return grpc.NewClient(address, grpc.WithTransportCredentials(creds), grpc.WithDisableRetry())
-	}
+	}, nil
 }
 
 func (g guards) close() error {

@@ -31,7 +31,7 @@ func (listLimits) BeforeReset(s *session) error {
 }
 
 func (c *serveCommand) Run(ctx context.Context, s *session) error {
-	c.env = s.env
+	c.env, c.peerCA = s.env, s.TLSCA
 	return serve(ctx, &c.Config, s.Catalog, s.out, s.err)
 }
 
@@ -61,8 +61,12 @@ func serve(ctx context.Context, c *Config, catalog string, out, log io.Writer) (
 	if running.created {
 		tellCreated(c, catalog, log, logger)
 	}
+	dial, err := guards.peer(running.shared, c.peerCA)
+	if err != nil {
+		return err
+	}
 	server, err := rpc.NewServer(rpc.Config{
-		Find: running.find, Dial: guards.peer(running.shared), Version: version(), Limits: c.rpc, Log: logger,
+		Find: running.find, Dial: dial, Version: version(), Limits: c.rpc, Log: logger,
 		Access: guards.access, TLS: guards.tls, Audit: guards.audit,
 	})
 	if err != nil {

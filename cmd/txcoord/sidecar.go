@@ -25,6 +25,6 @@ func (c *sidecarCommand) Validate() error {
 }
 
 func (c *sidecarCommand) Run(ctx context.Context, s *session) error {
-	c.env, c.drainFor = s.env, &c.HandOver
+	c.env, c.peerCA, c.drainFor = s.env, s.TLSCA, &c.HandOver
 	return serve(ctx, &c.Config, s.Catalog, s.out, s.err)
 }
