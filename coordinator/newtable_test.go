@@ -2,6 +2,7 @@ package coordinator_test
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 
@@ -192,8 +193,9 @@ func TestTableIsWrittenBeforeItIsThere(t *testing.T) {
 	_, err := w.try("taken", w.creating("a"))
 	wantReason(t, "the name is taken", err, coordinator.TableExists)
 	w.stop()
-	<-create
-	<-next
+	if err := errors.Join(<-create, <-next); err != nil { // both were decided: COMMITTED, and pending
+		t.Error(err)
+	}
 	gate.release()
 	w.start()
 	o := w.commit("create", blind("old", "1"), w.creating("a", add("2")))

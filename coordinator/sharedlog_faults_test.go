@@ -91,7 +91,9 @@ func TestDeltaStorageDiesAtEachWrite(t *testing.T) {
 					pending := w.background("dies", blind("t", "b"))
 					<-d.died
 					w.stop()
-					_ = <-pending
+					if err := <-pending; err != nil { // it was decided before: COMMITTED, and pending
+						t.Error(err)
+					}
 					w.wrapObjects, l.hook = nil, nil
 					s := w.spark(l, "t", w.objects)
 					if sparkFirst {

@@ -63,9 +63,12 @@ bindings: [{role: reader, principals: ["token:reader"]}, {role: all, principals:
 		t.Error("a token stands in the audit log")
 	}
 	wantAudit(t, raw, [][]string{
-		{"cert:boss", "CreateTable", "ddl:orders", "OK"}, {"cert:boss", "CreateTable", "ddl:secrets", "OK"},
-		{"token:reader", "DescribeTable", "read:secrets", "PermissionDenied"}, {"token:reader", "ReleaseTable", "ddl:orders", "PermissionDenied"},
-		{"anonymous", "DescribeTable", "", "Unauthenticated"}, {"anonymous", "DescribeTable", "", "PermissionDenied"},
+		{"cert:boss", "CreateTable", "ddl:orders", "OK"},
+		{"cert:boss", "CreateTable", "ddl:secrets", "OK"},
+		{"token:reader", "DescribeTable", "read:secrets", "PermissionDenied"},
+		{"token:reader", "ReleaseTable", "ddl:orders", "PermissionDenied"},
+		{"anonymous", "DescribeTable", "", "Unauthenticated"},
+		{"anonymous", "DescribeTable", "", "PermissionDenied"},
 	})
 }
 
