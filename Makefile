@@ -14,7 +14,9 @@ all: generate lint test
 
 # Tests that run delta-rs, DuckDB and Spark beside us fetch these into the cache
 # folder TOOLS, by version; without python3, and for Spark Java and Maven, they skip
-# and say so, with TXCOORD_REQUIRE_READERS=1 they fail.
+# and say so, with TXCOORD_REQUIRE_READERS=1 they fail. So do tests on real stores
+# without the server, which are built, or installed with npm, the same way:
+# TXCOORD_REQUIRE_SERVERS=1.
 #
 # The race detector needs a C compiler. Without one the tests run without it, and
 # say so; .ci/run insists.

@@ -127,14 +127,14 @@ func conformance(t *testing.T, s *servers.Dynamo) locktest.Config {
 
 func isWrite(r servers.Request) bool { return r.Operation == "PutItem" || r.Operation == "DeleteItem" }
 
-var full = flag.Bool("full", os.Getenv(servers.RequireVariable) == "1", "run the tests on moto too")
+var full = flag.Bool("full", false, "run the tests on moto too")
 
 // moto starts the second server. It is slow, and its conditions give way on a busy
 // machine (see races), so it is asked for.
 func moto(t testing.TB) *servers.Dynamo {
 	t.Helper()
 	if !*full {
-		t.Skip("moto runs with -full, or TXCOORD_REQUIRE_SERVERS=1")
+		t.Skip("moto runs with -full")
 	}
 	return servers.StartMoto(t)
 }
