@@ -43,6 +43,9 @@ func (w *world) check(run closedRun) {
 	if !report.OK() {
 		w.t.Errorf("the checker found:\n%s", report)
 	}
+	if r := w.fsck(""); !r.Proven() {
+		w.t.Errorf("fsck found:\n%s", strings.Join(findings(r), "\n"))
+	}
 }
 
 func checked(o coordinator.Outcome) checker.Transaction {

@@ -78,6 +78,20 @@ func OpenJournal(ctx context.Context, store Store, slots int) (*Journal, error) 
 	if err != nil {
 		return nil, fmt.Errorf("open journal: %w", err)
 	}
+	return journalOf(store, meta)
+}
+
+// ExistingJournal opens the journal in a store, and makes none: ErrNotFound if there is
+// none. It writes nothing.
+func ExistingJournal(ctx context.Context, store Store) (*Journal, error) {
+	meta, err := readMeta(ctx, store)
+	if err != nil {
+		return nil, fmt.Errorf("open journal: %w", err)
+	}
+	return journalOf(store, meta)
+}
+
+func journalOf(store Store, meta Meta) (*Journal, error) {
 	if meta.Codec != twophase.CodecVersion {
 		return nil, fmt.Errorf("%w: %d, this build knows %d", ErrOtherCodec, meta.Codec, twophase.CodecVersion)
 	}

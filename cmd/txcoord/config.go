@@ -53,6 +53,7 @@ type Config struct {
 	rpc         rpc.Limits
 	env         lookup // for secrets; nil has none
 	peerCA      string // authorities that other replicas' certificates are checked against
+	readOnly    bool   // nothing is written into the store
 	// drainFor is how long to go on publishing at the end; nil means StopTimeout.
 	drainFor *time.Duration
 }
@@ -155,6 +156,7 @@ func (c *Config) journal(catalog string, log *slog.Logger) (*journalStore, error
 	if env == nil {
 		env = nothingSet
 	}
+	f.readOnly = c.readOnly
 	return f.find(catalog, env, log)
 }
 

@@ -28,6 +28,7 @@ type commands struct {
 	Config   configCommands   `cmd:"" help:"What a configuration file says."`
 	Access   accessCommand    `cmd:"" help:"Tokens, and what an access file says."`
 	Store    storeCommands    `cmd:"" help:"The place where the journal is: make it, and see that it is fit."`
+	Fsck     fsckCommand      `cmd:"" help:"Prove from the tables' logs that every committed transaction is whole, and name what is not. Writes nothing."`
 	Version  versionCommand   `cmd:"" help:"Print the version of this program."`
 }
 
@@ -94,6 +95,7 @@ var notOf = map[string][]string{
 	"serve":   {"server", "output", "at-least", "timeout", "await-server"},
 	"init":    {"server", "at-least"},
 	"check":   {"server", "at-least"},
+	"fsck":    {"server", "at-least", "timeout", "await-server"},
 	"sidecar": {"server", "output", "at-least", "timeout", "await-server"},
 	"print":   {"server", "at-least", "timeout", "await-server"},
 	"demo":    {"server", "catalog", "output", "at-least", "timeout", "await-server"},

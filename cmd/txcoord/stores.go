@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net/url"
 	"os"
@@ -28,6 +29,9 @@ type StoreFlags struct {
 	EtcdCA           string `name:"etcd-ca" help:"PEM file of the authorities that sign the certificates of the etcd members; the system's without it ($$TXCOORD_ETCD_CA)." environ:"TXCOORD_ETCD_CA" placeholder:"PATH"`
 	EtcdCert         string `help:"PEM file of the certificate that txcoord shows to etcd ($$TXCOORD_ETCD_CERT)." environ:"TXCOORD_ETCD_CERT" placeholder:"PATH"`
 	EtcdKey          string `help:"PEM file of its key ($$TXCOORD_ETCD_KEY)." environ:"TXCOORD_ETCD_KEY" placeholder:"PATH"`
+
+	// readOnly: the journal is there, and nothing is written, not even to try the place.
+	readOnly bool
 }
 
 // storeKind is one kind of journal store. The table of them is all that a new one
@@ -160,6 +164,9 @@ func boltJournal(s storeSpec) (*journalStore, error) {
 		return nil, err
 	}
 	return &journalStore{name: "file " + path, open: func(context.Context) (lock.Store, error) {
+		if s.readOnly {
+			return openBoltReadOnly(path)
+		}
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			return nil, err
 		}
@@ -169,6 +176,17 @@ func boltJournal(s storeSpec) (*journalStore, error) {
 		}
 		return store, nil
 	}}, nil
+}
+
+func openBoltReadOnly(path string) (lock.Store, error) {
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return nil, lock.Mark(lock.ErrUnfit, fmt.Errorf("there is no file %s: name the store that the catalog is in", path))
+	}
+	store, err := boltstore.Open(path, boltstore.Config{ReadOnly: true})
+	if err != nil {
+		return nil, err
+	}
+	return store, nil
 }
 
 func memJournal(s storeSpec) (*journalStore, error) {

@@ -3,10 +3,12 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/txcoord/txcoord/lock"
 	"github.com/txcoord/txcoord/lock/objectstore"
+	"github.com/txcoord/txcoord/tables/objstore"
 )
 
 // bucketJournal: s3://bucket/prefix, and the like. How the bucket is reached says
@@ -28,10 +30,16 @@ func bucketJournal(s storeSpec) (*journalStore, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := b.Check(ctx, prefix); err != nil {
+		items := objstore.Conditional(b)
+		if s.readOnly {
+			items = objstore.ReadOnly(b)
+		} else if err := b.Check(ctx, prefix); err != nil {
 			return nil, errors.Join(err, b.Close())
 		}
-		store, err := objectstore.Open(ctx, objectstore.Config{Objects: b, Prefix: prefix})
+		store, err := objectstore.Open(ctx, objectstore.Config{Objects: items, Prefix: prefix})
+		if errors.Is(err, objstore.ErrReadOnly) {
+			err = lock.Mark(lock.ErrUnfit, fmt.Errorf("there is no journal below %s/%s: name the store that the catalog is in", p.root, prefix))
+		}
 		if err != nil {
 			return nil, errors.Join(err, b.Close())
 		}

@@ -32,7 +32,7 @@ func etcdJournal(s storeSpec) (*journalStore, error) {
 	if cfg.RequestTimeout, err = s.duration(options, "timeout"); err != nil {
 		return nil, err
 	}
-	cfg.NoCompaction = options.Get("compact") == "false"
+	cfg.NoCompaction = options.Get("compact") == "false" || s.readOnly
 	if cfg.Password, err = s.secret("TXCOORD_ETCD_PASSWORD", s.EtcdPasswordFile); err != nil {
 		return nil, err
 	}
@@ -65,7 +65,7 @@ func dynamoJournal(s storeSpec) (*journalStore, error) {
 	}
 	cfg := dynamostore.Config{
 		Table: table, Region: options.Get("region"), Endpoint: options.Get("endpoint"),
-		Prefix: s.prefix(options.Get("prefix")), Profile: options.Get("profile"), Log: s.log,
+		Prefix: s.prefix(options.Get("prefix")), Profile: options.Get("profile"), ReadOnly: s.readOnly, Log: s.log,
 	}
 	if cfg.RequestTimeout, err = s.duration(options, "timeout"); err != nil {
 		return nil, err

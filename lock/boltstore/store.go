@@ -25,6 +25,9 @@ type Config struct {
 	// LockWait is how long Open waits for a process that has the file open to let
 	// go of it, as one does that is just being killed; default 250 ms.
 	LockWait time.Duration
+	// ReadOnly opens a file that is there and writes nothing into it, not even its own
+	// pages; puts and deletes fail. Several may read one file at once, beside no writer.
+	ReadOnly bool
 }
 
 var (
@@ -75,7 +78,7 @@ func Open(path string, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, openError(path, err)
 	}
-	if err := prepare(db, path); err != nil {
+	if err := prepare(db, path, cfg.ReadOnly); err != nil {
 		return nil, errors.Join(fmt.Errorf("open store %s: %w", path, err), db.Close())
 	}
 	s := &Store{
@@ -105,6 +108,7 @@ func options(cfg Config) *bbolt.Options {
 		NoFreelistSync:  true,
 		FreelistType:    bbolt.FreelistMapType,
 		InitialMmapSize: 64 << 20,
+		ReadOnly:        cfg.ReadOnly,
 		NoStatistics:    true,
 	}
 }
@@ -122,7 +126,7 @@ func openError(path string, err error) error {
 }
 
 // prepare makes the bucket of a new file, and the file's name durable.
-func prepare(db *bbolt.DB, path string) error {
+func prepare(db *bbolt.DB, path string, readOnly bool) error {
 	known := false
 	err := db.View(func(tx *bbolt.Tx) error {
 		known = tx.Bucket(items) != nil
@@ -135,6 +139,9 @@ func prepare(db *bbolt.DB, path string) error {
 	})
 	if err != nil || known {
 		return err
+	}
+	if readOnly {
+		return lock.Mark(lock.ErrUnfit, errors.New("it is empty; name the store that the catalog is in"))
 	}
 	err = db.Update(func(tx *bbolt.Tx) error {
 		_, err := tx.CreateBucket(items)

@@ -31,6 +31,8 @@ type Config struct {
 	RequestTimeout time.Duration
 	// MaxValue is the size of the largest value, where a server takes less than AWS.
 	MaxValue int
+	// ReadOnly writes nothing into the table, not even to see whether it can be written.
+	ReadOnly bool
 	// Log; discards if nil.
 	Log *slog.Logger
 }

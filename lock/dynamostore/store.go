@@ -44,7 +44,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err == nil {
 		err = s.checkLayout(ctx)
 	}
-	if err == nil && cfg.Endpoint != "" {
+	if err == nil && cfg.Endpoint != "" && !cfg.ReadOnly {
 		err = s.probe(ctx)
 	}
 	if err != nil {

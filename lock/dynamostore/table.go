@@ -137,6 +137,9 @@ func (s *Store) checkLayout(ctx context.Context) error {
 			}
 			return because(lock.ErrUnfit, "its layout is of format %q, and this build knows %s; use the build that made it, or a newer one", format.Value, layoutFormat)
 		}
+		if s.cfg.ReadOnly {
+			return because(lock.ErrUnfit, "it holds no journal at prefix %s; name the one that the catalog is in", s.cfg.Prefix)
+		}
 		if err := s.putLayout(ctx, place); err != nil && !errors.Is(err, lock.ErrConflict) && !errors.Is(err, lock.ErrUnknown) {
 			return err
 		}

@@ -1,0 +1,183 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/txcoord/txcoord/coordinator"
+	"github.com/txcoord/txcoord/lock"
+	"github.com/txcoord/txcoord/tables/checkpoint"
+	"github.com/txcoord/txcoord/twophase"
+)
+
+// fsckCommand proves a catalog from what stands in its store and its tables, and asks no
+// server. It writes nothing.
+type fsckCommand struct {
+	Warehouse  string `required:"" help:"The catalog's warehouse, as serve has it ($$TXCOORD_WAREHOUSE)." environ:"TXCOORD_WAREHOUSE" placeholder:"PATH"`
+	StoreFlags `embed:""`
+	Allow      []string `help:"Where tables may lie besides, as serve has it." placeholder:"PREFIX" sep:"none"`
+	Table      string   `help:"Look at this table alone, and at no manifest." placeholder:"NAME"`
+}
+
+func (c *fsckCommand) Run(ctx context.Context, s *session) (err error) {
+	cfg := offline(c.Warehouse, c.StoreFlags, c.Allow, s)
+	cfg.readOnly = true
+	if err := cfg.Validate(); err != nil {
+		return err
+	}
+	place, err := openOffline(ctx, cfg, s.Catalog, newLogger(cfg, s.err))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, place.Close()) }()
+	r, err := coordinator.Fsck(ctx, place.config, c.Table)
+	if err != nil {
+		var own *coordinator.Error
+		if errors.As(err, &own) && own.Reason == coordinator.TableNotFound {
+			return &codedError{err, exitNotFound}
+		}
+		return err
+	}
+	if err := s.showFsck(r); err != nil {
+		return err
+	}
+	if n := r.Wrong(); n > 0 {
+		return &codedError{fmt.Errorf("%d findings say that catalog %s is not whole", n, s.Catalog), exitDataLoss}
+	}
+	return nil
+}
+
+// offline is a server's configuration, for a command that opens the store itself.
+func offline(warehouse string, f StoreFlags, allow []string, s *session) *Config {
+	return &Config{
+		Warehouse: warehouse, StoreFlags: f, Allow: append([]string(nil), allow...), Listen: "127.0.0.1:0", StopTimeout: drainBefore,
+		LogLevel: "warn", LogFormat: "text", env: s.env,
+	}
+}
+
+// offlinePlace is the store of a catalog, and where its objects are, without the catalog.
+type offlinePlace struct {
+	config  coordinator.Config
+	objects *objects
+	store   lock.Store
+}
+
+func (p *offlinePlace) Close() error { return errors.Join(p.store.Close(), p.objects.Close()) }
+
+// openOffline opens what a server opens, and probes nothing.
+func openOffline(ctx context.Context, c *Config, catalog string, log *slog.Logger) (*offlinePlace, error) {
+	journal, err := c.journal(catalog, log)
+	if err != nil {
+		return nil, err
+	}
+	objects, err := newObjects(ctx, append([]string{c.Warehouse}, c.Allow...), c.BucketFlags, false, log)
+	if err != nil {
+		return nil, err
+	}
+	store, err := journal.open(ctx)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("open the store: %w", err), objects.Close())
+	}
+	config := coordinator.Config{
+		Name: catalog, Warehouse: c.Warehouse, Store: store, Objects: objects, ReadCheckpoint: checkpoint.Read,
+		SharedStore: journal.shared, Version: version(), Log: log,
+	}
+	return &offlinePlace{config, objects, store}, nil
+}
+
+func (s *session) showFsck(r *coordinator.FsckReport) error {
+	switch s.Output {
+	case "json":
+		b, err := marshal(fsckJSON(r))
+		if err != nil {
+			return err
+		}
+		return s.lines([]string{string(b)})
+	case "id":
+		var ids []string
+		for _, f := range r.Findings {
+			if f.Code.Wrong() && !f.Txn.IsZero() {
+				ids = append(ids, f.Txn.String())
+			}
+		}
+		return s.lines(ids)
+	}
+	g := newGrid(s.out)
+	g.pair("proven", map[bool]string{true: "yes", false: "no"}[r.Proven()])
+	g.pair("catalog id", r.Catalog)
+	g.pair("incarnation", r.Incarnation)
+	g.pair("journal", fmt.Sprintf("entries %d to %d", r.From, int64(r.Position)-1))
+	g.pair("looked at", fmt.Sprintf("%d tables, %d versions, %d committed transactions, %d manifests", r.Tables, r.Versions, r.Transactions, r.Manifests))
+	if r.Forgotten > 0 {
+		g.pair("forgotten", fmt.Sprintf("%d transactions in the logs are older than what the journal remembers", r.Forgotten))
+	}
+	if len(r.Findings) > 0 {
+		g.gap()
+		g.row("CODE", "TABLE", "VERSION", "TRANSACTION", "WHAT")
+	}
+	told := map[coordinator.FsckCode]bool{}
+	for _, f := range r.Findings {
+		g.row(f.Code, orDash(f.Table), fsckVersion(f), orDash(txnText(f.Txn)), f.What)
+	}
+	for _, f := range r.Findings {
+		if remedy := f.Code.Remedy(); remedy != "" && !told[f.Code] {
+			if len(told) == 0 {
+				g.gap()
+			}
+			told[f.Code] = true
+			g.row(f.Code, remedy)
+		}
+	}
+	return g.flush()
+}
+
+// fsckVersion is a table's version, or the snapshot of a manifest.
+func fsckVersion(f coordinator.FsckFinding) string {
+	if f.Snapshot > 0 {
+		return fmt.Sprintf("snapshot %d", f.Snapshot)
+	}
+	return versionText(int64(f.Version))
+}
+
+func txnText(id twophase.TxnID) string {
+	if id.IsZero() {
+		return ""
+	}
+	return id.String()
+}
+
+func fsckJSON(r *coordinator.FsckReport) object {
+	findings := []object{}
+	for _, f := range r.Findings {
+		one := object{{"code", string(f.Code)}, {"wrong", f.Code.Wrong()}}
+		add := func(name string, set bool, value any) {
+			if set {
+				one = append(one, field{name, value})
+			}
+		}
+		add("table", f.Table != "", f.Table)
+		add("tableId", f.TableID != "", string(f.TableID))
+		add("version", f.Version >= 0, int64(f.Version))
+		add("snapshot", f.Snapshot > 0, uint64(f.Snapshot))
+		add("transaction", !f.Txn.IsZero(), f.Txn.String())
+		add("what", true, f.What)
+		add("remedy", f.Code.Remedy() != "", f.Code.Remedy())
+		findings = append(findings, one)
+	}
+	return object{
+		{"proven", r.Proven()},
+		{"catalog", r.Catalog},
+		{"incarnation", r.Incarnation},
+		{"from", uint64(r.From)},
+		{"position", uint64(r.Position)},
+		{"snapshot", uint64(r.Snapshot)},
+		{"tables", r.Tables},
+		{"versions", r.Versions},
+		{"transactions", r.Transactions},
+		{"manifests", r.Manifests},
+		{"forgotten", r.Forgotten},
+		{"findings", findings},
+	}
+}

@@ -1,0 +1,241 @@
+package coordinator
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/txcoord/txcoord/twophase"
+)
+
+// judgement is the comparison of one table's log with the fold.
+type judgement struct {
+	*fsck
+	w   *wantedTable
+	log *scannedLog
+	// gone: versions below the present one were cleaned. Then a range record (R22) may
+	// have delivered transactions unseen, and the version that the fold names for them is
+	// the end of the span.
+	gone bool
+	// marker is that of the last version of ours, and place where each transaction was found.
+	marker twophase.ChangeNumber
+	place  map[twophase.TxnID]twophase.Version
+}
+
+// judge compares a log with what the fold said before the log was read, and with what it
+// says now for what is newer.
+func (f *fsck) judge(w *wantedTable, log *scannedLog) {
+	if t, ok := f.state.Table(w.id); !ok || t.Released || w.stopped {
+		return // released meanwhile, or its log is not its own: pending says so
+	}
+	f.report.Versions += len(log.versions)
+	j := &judgement{fsck: f, w: w, log: log, place: map[twophase.TxnID]twophase.Version{}}
+	j.owner()
+	j.contiguous()
+	for _, v := range log.sorted() {
+		if v >= w.start {
+			j.gone = j.gone || j.goneBelow(v)
+			j.version(v, log.versions[v])
+		}
+	}
+	j.lastMarker()
+}
+
+func (j *judgement) found(code FsckCode, v twophase.Version, txn twophase.TxnID, what string, args ...any) {
+	j.fsck.found(FsckFinding{Code: code, Table: j.w.name, TableID: j.w.id, Version: v, Txn: txn, What: fmt.Sprintf(what, args...)})
+}
+
+var noTxn twophase.TxnID
+
+func (j *judgement) owner() {
+	meta := j.c.journal.Meta()
+	switch o := j.log.owner; {
+	case o == nil && j.w.recorded == twophase.NoVersion:
+	case o == nil:
+		j.found(FsckOwner, twophase.NoVersion, noTxn, "the owner object cannot be read: %v", j.log.ownerError)
+	case o.Catalog != meta.Catalog || o.Table != j.w.id:
+		j.found(FsckOwner, twophase.NoVersion, noTxn, "the table belongs to catalog %s as table %s", o.Catalog, o.Table)
+	case o.Incarnation != meta.Incarnation:
+		j.found(FsckOwner, twophase.NoVersion, noTxn, "the table belongs to incarnation %s of this catalog", o.Incarnation)
+	}
+}
+
+// contiguous: every version up to the newest is there, or cleaned.
+func (j *judgement) contiguous() {
+	first, cleaned, lost := twophase.NoVersion, twophase.NoVersion, 0
+	for v := max(j.w.start, 0); v <= max(j.w.recorded, j.log.last); v++ {
+		switch {
+		case j.log.versions[v] != nil:
+		case j.log.cleaned(v):
+			if first == twophase.NoVersion {
+				first = v
+			}
+			cleaned = v
+			lost += len(j.w.at[v])
+		default:
+			j.missing(v)
+		}
+	}
+	if cleaned != twophase.NoVersion {
+		j.found(FsckCleaned, cleaned, noTxn, "versions from %d to %d are cleaned under checkpoint %d, not provable any more; %d remembered transactions are in them", first, cleaned, j.log.covered, lost)
+	}
+}
+
+func (j *judgement) missing(v twophase.Version) {
+	j.found(FsckVersionMissing, v, noTxn, "the log has no version %d, and no checkpoint covers it", v)
+	for _, x := range j.w.at[v] {
+		j.found(FsckIncomplete, v, x.txn, "its version is not in the log")
+	}
+}
+
+// goneBelow reports whether the version in front of one was cleaned.
+func (j *judgement) goneBelow(v twophase.Version) bool { return v > j.w.start && j.log.cleaned(v-1) }
+
+func (j *judgement) version(v twophase.Version, l *loggedVersion) {
+	if l.err != nil {
+		j.found(FsckVersionUnreadable, v, noTxn, "%v", l.err)
+		for _, x := range j.w.at[v] {
+			j.found(FsckIncomplete, v, x.txn, "its version cannot be read")
+		}
+		return
+	}
+	j.identity(v, l)
+	if l.tags == nil {
+		j.absent(v, nil)
+		return
+	}
+	if own := j.c.journal.Meta().Incarnation; l.tags.Incarnation != own {
+		j.found(FsckIncarnation, v, noTxn, "it names incarnation %s of this catalog, the journal is %s", l.tags.Incarnation, own)
+		j.absent(v, nil)
+		return
+	}
+	j.markers(v, l)
+	held := txnDigests(l.tags.Transactions)
+	for i, td := range held {
+		j.transaction(v, i, td)
+	}
+	j.absent(v, held)
+	for _, td := range txnDigests(l.tags.NotApplied) {
+		j.barrier(v, td)
+	}
+}
+
+// identity compares the content with what entries in the ring, and the fold, say.
+func (j *judgement) identity(v twophase.Version, l *loggedVersion) {
+	seen := j.seen[j.w.id][v]
+	recorded := v == j.w.recorded && !j.w.identity.IsZero()
+	matches := func(s sighting) bool { return s.identity.IsZero() || s.identity == l.identity }
+	switch {
+	case recorded && l.identity != j.w.identity:
+		j.found(FsckVersionAltered, v, noTxn, "its content is %.8s, recorded was %.8s", l.identity, j.w.identity)
+	case len(seen) > 0 && !slices.ContainsFunc(seen, matches):
+		j.found(FsckVersionAltered, v, noTxn, "its content is %.8s, recorded was %.8s", l.identity, seen[len(seen)-1].identity)
+	case len(seen) == 0 && v <= j.w.recorded && j.report.From == 0 && !j.ranged(v):
+		j.found(FsckVersionUnknown, v, noTxn, "no entry of the journal names it, and %d is recorded", j.w.recorded)
+	}
+}
+
+func (j *judgement) ranged(v twophase.Version) bool {
+	return slices.ContainsFunc(j.ranges[j.w.id], func(s versionSpan) bool { return s.from <= v && v <= s.to })
+}
+
+// markers rise from version to version; a barrier repeats the one below it.
+func (j *judgement) markers(v twophase.Version, l *loggedVersion) {
+	barrier := l.tags.Barrier()
+	switch {
+	case barrier && l.marker < j.marker, !barrier && l.marker <= j.marker:
+		j.found(FsckMarker, v, noTxn, "its marker is %d, and there was %d before", l.marker, j.marker)
+	case !barrier:
+		last := l.tags.Transactions[len(l.tags.Transactions)-1].ID
+		if x, ok := j.w.by[last]; ok && x.Change != l.marker {
+			j.found(FsckMarker, v, last, "its marker is %d, and its last change is number %d", l.marker, x.Change)
+		}
+	}
+	j.marker = max(j.marker, l.marker)
+}
+
+// lastMarker: the newest recorded version of ours holds the table's marker.
+func (j *judgement) lastMarker() {
+	for v := j.w.recorded; v >= j.w.start; v-- {
+		l := j.log.versions[v]
+		if l == nil || l.err != nil {
+			return // said, or not provable
+		}
+		if l.tags == nil {
+			continue
+		}
+		if l.marker != j.w.marker {
+			j.found(FsckMarker, v, noTxn, "its marker is %d, recorded is %d", l.marker, j.w.marker)
+		}
+		return
+	}
+}
+
+// transaction: it was decided so, and belongs here.
+func (j *judgement) transaction(v twophase.Version, place int, td twophase.TxnDigest) {
+	if before, twice := j.place[td.Txn]; twice {
+		j.found(FsckMisplaced, v, td.Txn, "it is in version %d already", before)
+		return
+	}
+	j.place[td.Txn] = v
+	x, ok := j.w.by[td.Txn]
+	if !ok {
+		if x, ok = j.decided(v, td.Txn); !ok {
+			return
+		}
+	}
+	spanned := v < x.Version && j.gone
+	switch {
+	case x.digest != td.Digest:
+		j.found(FsckTxnAltered, v, td.Txn, "its digest is %.8s, decided was %.8s", td.Digest, x.digest)
+	case x.Status == twophase.StatusNotApplied || x.Status == twophase.StatusDiverged:
+		j.found(FsckMisplaced, v, td.Txn, "it is in the log, and the journal has given it up")
+	case x.Status == twophase.StatusPending && v <= j.w.recorded:
+		j.found(FsckMisplaced, v, td.Txn, "it is in a recorded version, and the journal has it pending")
+	case x.delivered() && !spanned && !j.ranged(x.Version) && (x.Version != v || int(x.Place) != place):
+		j.found(FsckMisplaced, v, td.Txn, "it stands at place %d of version %d, recorded is place %d of version %d", place, v, x.Place, x.Version)
+	}
+}
+
+// decided finds a transaction that was decided after the first reading of the fold, or
+// was forgotten before.
+func (j *judgement) decided(v twophase.Version, txn twophase.TxnID) (wantedTxn, bool) {
+	o := j.state.Outcome(txn)
+	switch {
+	case o == nil && v < j.w.remembered:
+		j.report.Forgotten++
+		return wantedTxn{}, false
+	case o == nil:
+		j.found(FsckUnknownTxn, v, txn, "the version says that it is ours, and the journal does not know the transaction")
+		return wantedTxn{}, false
+	case o.Abort != nil:
+		j.found(FsckUnknownTxn, v, txn, "the version says that it is ours, and the transaction was aborted: %s", o.Abort.Rule)
+		return wantedTxn{}, false
+	}
+	for i := range o.Commit.Parts {
+		if p := &o.Commit.Parts[i]; p.Table == j.w.id {
+			return wantedTxn{o.Parts[i], txn, p.Digest()}, true
+		}
+	}
+	j.found(FsckUnknownTxn, v, txn, "the transaction was committed without a part for this table")
+	return wantedTxn{}, false
+}
+
+// absent names transactions that the fold has in a version that does not hold them.
+func (j *judgement) absent(v twophase.Version, held []twophase.TxnDigest) {
+	if j.gone || j.ranged(v) {
+		return
+	}
+	for _, x := range j.w.at[v] {
+		if !slices.ContainsFunc(held, func(td twophase.TxnDigest) bool { return td.Txn == x.txn }) {
+			j.found(FsckIncomplete, v, x.txn, "the journal has it in version %d, and what stands there does not name it", v)
+		}
+	}
+}
+
+// barrier: what it gives up was given up.
+func (j *judgement) barrier(v twophase.Version, td twophase.TxnDigest) {
+	x, ok := j.w.by[td.Txn]
+	if ok && x.delivered() {
+		j.found(FsckMisplaced, v, td.Txn, "version %d says that it was given up, and the journal has it in version %d", v, x.Version)
+	}
+}

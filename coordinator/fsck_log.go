@@ -1,0 +1,231 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/txcoord/txcoord/tables"
+	"github.com/txcoord/txcoord/tables/objstore"
+	"github.com/txcoord/txcoord/twophase"
+)
+
+// wantedTable is what the fold says of a table, copied: the fold goes on.
+type wantedTable struct {
+	id        twophase.TableID
+	name, uri string
+	// start is the first version of the table's life in this catalog. What lies below it
+	// was there before.
+	start, recorded twophase.Version
+	identity        twophase.Hash
+	marker          twophase.ChangeNumber
+	// stopped: the log at its place is known not to be its own.
+	stopped bool
+	// at are the delivered transactions of each version, in their order there; by are all
+	// that are remembered and write the table.
+	at map[twophase.Version][]wantedTxn
+	by map[twophase.TxnID]wantedTxn
+	// remembered is the first version from which on every transaction is remembered.
+	remembered twophase.Version
+}
+
+type wantedTxn struct {
+	twophase.PartOutcome
+	txn    twophase.TxnID
+	digest twophase.Digest
+}
+
+// delivered reports whether the transaction is in a recorded version.
+func (w *wantedTxn) delivered() bool {
+	return w.Status == twophase.StatusDelivered || w.Status == twophase.StatusPublished
+}
+
+// scannedLog is what a table's log shows.
+type scannedLog struct {
+	versions map[twophase.Version]*loggedVersion
+	// last is the newest commit or complete checkpoint; covered the newest complete checkpoint.
+	last, covered twophase.Version
+	owner         *tables.Owner
+	ownerError    error
+}
+
+// loggedVersion is one version of a log.
+type loggedVersion struct {
+	identity twophase.Hash
+	tags     *tables.Tags // nil if it is not ours
+	marker   twophase.ChangeNumber
+	err      error // *tables.LogError
+}
+
+// wanted is what the fold says now of the tables that are looked at.
+func (f *fsck) wanted() ([]*wantedTable, error) {
+	var out []*wantedTable
+	byID := map[twophase.TableID]*wantedTable{}
+	for _, t := range f.state.Tables() {
+		if f.only != "" && f.only != t.Name && f.only != string(t.Table) {
+			continue
+		}
+		w := wantedOf(t)
+		out, byID[t.Table] = append(out, w), w
+		f.report.Tables++
+	}
+	if f.only != "" && len(out) == 0 {
+		return nil, &Error{Reason: TableNotFound, Message: "table " + f.only + " is not in the catalog"}
+	}
+	floor, _ := f.state.Floor()
+	for id, o := range f.state.Outcomes {
+		if o.Commit == nil {
+			continue
+		}
+		counted := false
+		for i := range o.Commit.Parts {
+			p := &o.Commit.Parts[i]
+			w := byID[p.Table]
+			if w == nil {
+				continue
+			}
+			if !counted {
+				f.report.Transactions++
+				counted = true
+			}
+			w.add(wantedTxn{o.Parts[i], id, p.Digest()}, o.Position >= floor)
+		}
+	}
+	for _, w := range out {
+		w.settle(floor == 0)
+	}
+	return out, nil
+}
+
+func wantedOf(t *twophase.Table) *wantedTable {
+	return &wantedTable{
+		id: t.Table, name: t.Name, uri: t.URI, start: t.Registered.Version + 1, recorded: t.Recorded, identity: t.Identity, marker: t.Marker,
+		stopped: t.Frozen != nil && t.Frozen.Origin == t.Table && t.Frozen.Cause == twophase.CauseReplaced,
+		at:      map[twophase.Version][]wantedTxn{}, by: map[twophase.TxnID]wantedTxn{}, remembered: t.Recorded + 1,
+	}
+}
+
+func (w *wantedTable) add(x wantedTxn, aboveFloor bool) {
+	w.by[x.txn] = x
+	if !x.delivered() {
+		return
+	}
+	w.at[x.Version] = append(w.at[x.Version], x)
+	if aboveFloor {
+		w.remembered = min(w.remembered, x.Version+1)
+	}
+}
+
+// settle sorts. Outcomes are forgotten by the position of their decision, and changes of a
+// table are delivered in that order: above one that is remembered for its position,
+// everything is. all: nothing was ever forgotten.
+func (w *wantedTable) settle(all bool) {
+	if all {
+		w.remembered = w.start
+	}
+	for _, txns := range w.at {
+		slices.SortFunc(txns, func(a, b wantedTxn) int {
+			if a.Place != b.Place {
+				return compare(a.Place, b.Place)
+			}
+			return compare(a.Change, b.Change)
+		})
+	}
+}
+
+// scan reads a table's log: every version that is there.
+func (f *fsck) scan(ctx context.Context, w *wantedTable) (*scannedLog, error) {
+	store, key, err := f.c.cfg.Objects.Open(w.uri)
+	if err != nil {
+		return nil, fmt.Errorf("table %s: %w", w.name, err)
+	}
+	log := tables.NewLog(tables.LogConfig{Store: objstore.ReadOnly(store), Key: key, URI: w.uri, ReadCheckpoint: f.c.cfg.ReadCheckpoint})
+	out := &scannedLog{versions: map[twophase.Version]*loggedVersion{}, covered: twophase.NoVersion}
+	if w.stopped {
+		return out, nil
+	}
+	listing, err := log.List(ctx, 0)
+	if err != nil {
+		return nil, err
+	}
+	out.last = listing.Last()
+	var at []twophase.Version
+	for _, c := range listing.Commits {
+		at = append(at, c.Version)
+	}
+	if err := f.read(ctx, log, out, at); err != nil {
+		return nil, err
+	}
+	if err := f.readMissing(ctx, log, out); err != nil {
+		return nil, err
+	}
+	out.owner, out.ownerError = log.Owner(ctx)
+	if e, bad := errors.AsType[*tables.LogError](out.ownerError); out.ownerError != nil && !bad && !errors.Is(out.ownerError, objstore.ErrNotFound) {
+		return nil, out.ownerError
+	} else if bad {
+		out.ownerError = e
+	}
+	return out, nil
+}
+
+// readMissing asks once more for what the listing did not show: it may have come while
+// that was under way, or been cleaned since.
+func (f *fsck) readMissing(ctx context.Context, log *tables.Log, out *scannedLog) error {
+	again, err := log.List(ctx, 0)
+	if err != nil {
+		return err
+	}
+	if cp, ok := again.NewestCheckpoint(tables.Latest); ok {
+		out.covered = cp.Version
+	}
+	var missing []twophase.Version
+	for v := out.covered + 1; v < out.last; v++ {
+		if out.versions[v] == nil {
+			missing = append(missing, v)
+		}
+	}
+	return f.read(ctx, log, out, missing)
+}
+
+func (f *fsck) read(ctx context.Context, log *tables.Log, out *scannedLog, versions []twophase.Version) error {
+	got := make([]*loggedVersion, len(versions))
+	err := parallelIndex(len(versions), fsckReads, func(i int) (err error) {
+		got[i], err = f.readLogged(ctx, log, versions[i])
+		return err
+	})
+	for i, v := range got {
+		if v != nil {
+			out.versions[versions[i]] = v
+		}
+	}
+	return err
+}
+
+// readLogged reads one version; nil if it is not there.
+func (f *fsck) readLogged(ctx context.Context, log *tables.Log, v twophase.Version) (*loggedVersion, error) {
+	commit, err := log.ReadCommit(ctx, v)
+	if errors.Is(err, objstore.ErrNotFound) {
+		return nil, nil
+	}
+	if damage, ok := errors.AsType[*tables.LogError](err); ok {
+		return &loggedVersion{err: damage}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	catalog := f.c.journal.Meta().Catalog
+	out := &loggedVersion{identity: commit.Identity}
+	out.tags, out.err = commit.Tags(catalog)
+	out.marker, _ = commit.Marker(catalog)
+	return out, nil
+}
+
+// sorted are the versions that are there, in order.
+func (l *scannedLog) sorted() []twophase.Version { return slices.Sorted(maps.Keys(l.versions)) }
+
+// cleaned reports whether a version is not in the log, and a checkpoint covers it.
+func (l *scannedLog) cleaned(v twophase.Version) bool {
+	return l.versions[v] == nil && v <= l.covered
+}
