@@ -105,6 +105,9 @@ func fsckOnce(ctx context.Context, cfg Config, table string) (*FsckReport, error
 	if ok, err := f.fold(ctx); !ok || err != nil {
 		return f.done(), err
 	}
+	if to := f.state.MovedTo(); to != "" {
+		return nil, lock.Mark(lock.ErrUnfit, fmt.Errorf("catalog %s has moved to %s: name that store, since what happened there is not known here", cfg.Name, to))
+	}
 	wanted, err := f.wanted()
 	if err != nil {
 		return nil, err

@@ -58,14 +58,12 @@ const (
 	FsckManifestPending FsckCode = "MANIFEST_PENDING"
 	// FsckFrozen: the table takes no commits for now.
 	FsckFrozen FsckCode = "FROZEN"
-	// FsckMoved: the catalog lives in another store.
-	FsckMoved FsckCode = "MOVED"
 )
 
 // Wrong reports whether a finding of the code says that something is wrong.
 func (c FsckCode) Wrong() bool {
 	switch c {
-	case FsckPending, FsckCleaned, FsckGivenUp, FsckManifestPending, FsckFrozen, FsckMoved:
+	case FsckPending, FsckCleaned, FsckGivenUp, FsckManifestPending, FsckFrozen:
 		return false
 	}
 	return true
@@ -97,5 +95,4 @@ var remedies = map[FsckCode]string{
 	FsckPending:           "a running server publishes it",
 	FsckManifestPending:   "a running server writes it",
 	FsckFrozen:            "txcoord tables why TABLE explains it",
-	FsckMoved:             "look at the store that it lives in",
 }

@@ -19,9 +19,6 @@ type needed struct {
 // pending says what is not in the logs yet, or will never be, and sees that what is still
 // to be published is there.
 func (f *fsck) pending(ctx context.Context) error {
-	if to := f.state.MovedTo(); to != "" {
-		f.found(FsckFinding{Code: FsckMoved, Version: twophase.NoVersion, What: "the catalog lives in " + to})
-	}
 	var all []needed
 	for _, t := range f.state.Tables() {
 		if f.only != "" && f.only != t.Name && f.only != string(t.Table) {

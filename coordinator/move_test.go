@@ -10,6 +10,7 @@ import (
 	"github.com/txcoord/txcoord/coordinator"
 	"github.com/txcoord/txcoord/lock"
 	"github.com/txcoord/txcoord/lock/memstore"
+	"github.com/txcoord/txcoord/tables/checkpoint"
 	"github.com/txcoord/txcoord/twophase"
 )
 
@@ -103,4 +104,8 @@ func TestMove(t *testing.T) {
 	}
 	run.committed = append(run.committed, o)
 	three.check(run)
+	cfg := coordinator.Config{Store: one.store, Objects: bare{one}, Warehouse: "file://" + one.dir, ReadCheckpoint: checkpoint.Read}
+	if _, err := coordinator.Fsck(one.ctx(), cfg, ""); !errors.Is(err, lock.ErrUnfit) || !strings.Contains(err.Error(), "elsewhere") {
+		t.Errorf("fsck of the old place: %v", err)
+	}
 }
