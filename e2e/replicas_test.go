@@ -70,7 +70,9 @@ func TestReplicasOnDynamoDB(t *testing.T) {
 		proxies = append(proxies, proxy)
 		return &sharedStore{Table: table, Region: server.Region, Endpoint: proxy.URL, Access: server.AccessKey, Secret: server.SecretKey}
 	})
-	if _, err := dynamostore.Init(t.Context(), f.replicas[0].config.Shared.dynamo()); err != nil {
+	first := f.replicas[0].config.Shared.dynamo()
+	first.RequestTimeout = time.Minute // replicas are started until they meet their store, this is done once
+	if _, err := dynamostore.Init(t.Context(), first); err != nil {
 		t.Fatal(err)
 	}
 	f.unlucky(proxies, servers.DynamoError(500, "InternalServerError", ""), servers.DynamoError(400, "ThrottlingException", ""))

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/txcoord/txcoord/coordinator"
 )
@@ -55,8 +56,9 @@ func (p *peers) close() {
 }
 
 // forwarding lets the coordinator send a call on to another replica (R15), as the
-// same caller.
-func (s *service) forwarding(ctx context.Context, method string, q, reply proto.Message) context.Context {
+// same caller. Nobody reads the reply, and since a call may be sent on again while it
+// is under way, each has its own.
+func (s *service) forwarding(ctx context.Context, method string, q proto.Message) context.Context {
 	in, _ := metadata.FromIncomingContext(ctx)
 	if s.peers == nil || len(in.Get(forwardedKey)) > 0 {
 		return ctx
@@ -70,6 +72,6 @@ func (s *service) forwarding(ctx context.Context, method string, q, reply proto.
 		if err != nil {
 			return err
 		}
-		return cc.Invoke(metadata.NewOutgoingContext(ctx, out), method, q, reply)
+		return cc.Invoke(metadata.NewOutgoingContext(ctx, out), method, q, &emptypb.Empty{})
 	})
 }

@@ -39,7 +39,7 @@ func (s transactions) Commit(ctx context.Context, q *pb.CommitRequest) (*pb.Comm
 		if err != nil {
 			return nil, err
 		}
-		ctx = s.forwarding(ctx, pb.TransactionService_Commit_FullMethodName, q, &pb.CommitResponse{})
+		ctx = s.forwarding(ctx, pb.TransactionService_Commit_FullMethodName, q)
 		o, err := c.Commit(ctx, in)
 		return &pb.CommitResponse{Outcome: outcomeToProto(o)}, err
 	})
@@ -52,7 +52,7 @@ func (s transactions) CommitOnce(ctx context.Context, q *pb.CommitOnceRequest) (
 			return nil, err
 		}
 		if in.Key != "" { // without one it would be another transaction there
-			ctx = s.forwarding(ctx, pb.TransactionService_CommitOnce_FullMethodName, q, &pb.CommitOnceResponse{})
+			ctx = s.forwarding(ctx, pb.TransactionService_CommitOnce_FullMethodName, q)
 		}
 		o, token, err := c.CommitOnce(ctx, in)
 		return &pb.CommitOnceResponse{Outcome: outcomeToProto(o), Token: token}, err
