@@ -89,6 +89,9 @@ func (c *Catalog) Explain(ctx context.Context, ref string, sees func(name string
 	if err := e.log(ctx, row); err != nil {
 		return Explanation{}, err
 	}
+	if row.Frozen == nil && c.row(row.ID).Frozen != nil { // for what the log just said
+		return c.Explain(ctx, ref, sees)
+	}
 	slices.SortStableFunc(e.found, func(a, b Finding) int {
 		return compare(weight(a), weight(b))
 	})

@@ -126,7 +126,7 @@ func (c *Catalog) profileOf(ctx context.Context, row TableInfo) (*tables.Profile
 	})
 	survey, err := keeper.Survey(ctx, row.Version)
 	if err != nil {
-		return nil, c.logErrorAt(row, err)
+		return nil, c.logFailed(ctx, t, err)
 	}
 	return survey.Profile, nil
 }

@@ -50,12 +50,12 @@ func (j *upkeepJob) run(ctx context.Context) error {
 		return nil
 	}
 	if err := j.look(ctx); err != nil {
-		return j.wrong(err)
+		return j.wrong(ctx, err)
 	}
 	if err := j.checkpoint(ctx); err != nil {
-		return j.wrong(err)
+		return j.wrong(ctx, err)
 	}
-	return j.wrong(j.cleanUp(ctx))
+	return j.wrong(ctx, j.cleanUp(ctx))
 }
 
 // begin takes the table's row and opens its log.
@@ -254,13 +254,16 @@ func (j *upkeepJob) tell(p *tables.CleanUp, heldBy string) {
 }
 
 // wrong says in the catalog's own terms what went wrong.
-func (j *upkeepJob) wrong(err error) error {
+func (j *upkeepJob) wrong(ctx context.Context, err error) error {
 	var limit *tables.LimitError
 	switch {
 	case errors.As(err, &limit):
 		return limitError(limit.Limit, limit.Value, limit.Max)
 	case errors.Is(err, tables.ErrNoRoom):
 		return &Error{Reason: QuotaExceeded, Message: "there is no room for a temporary file", RetryAfter: time.Minute, Cause: err}
+	}
+	if isGap(err) {
+		return j.m.c.logFailed(ctx, j.handle, err)
 	}
 	return j.m.c.logErrorAt(j.at.info, err)
 }

@@ -222,7 +222,9 @@ func (c *Catalog) Describe(ctx context.Context, ref string) (TableDescription, e
 	}
 	state, err := t.log.State(ctx, row.Version)
 	if err != nil {
-		out.Warnings = append(out.Warnings, "the log cannot be read: "+c.logError(row.ID, err).Error())
+		out.Warnings = append(out.Warnings, "the log cannot be read: "+c.logFailed(ctx, t, err).Error())
+		out.TableInfo = c.row(row.ID) // a gap freezes it
+		c.fill(&out.TableInfo)
 		return out, nil
 	}
 	out.State = stateOf(state)

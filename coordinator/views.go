@@ -84,7 +84,10 @@ func (h *handles) load(ctx context.Context, t *handle) error {
 	}
 	state, err := t.log.State(ctx, at)
 	if err != nil {
-		return h.overtaken(ctx, t, at, err)
+		if !isGap(err) {
+			return h.c.logError(t.id, err)
+		}
+		return h.c.judgeGap(ctx, t, at, err)
 	}
 	if damage := state.Skipped(); damage != nil {
 		h.c.log.Warn("a checkpoint of the table is damaged, and was passed over", "table", t.uri, "error", damage)
@@ -115,33 +118,6 @@ func (h *handles) load(ctx context.Context, t *handle) error {
 		}
 		at = to
 	}
-}
-
-// overtaken says what it means that the recorded version cannot be read. Others may
-// have cleaned the log past it: a look-up makes that history (R22), or the publisher
-// of the round that has put versions there. nil: load again, since the table has
-// moved, or the log was cleaned while it was listed. Anything else is damage.
-func (h *handles) overtaken(ctx context.Context, t *handle, at twophase.Version, failed error) error {
-	fault, ok := errors.AsType[*tables.LogError](failed)
-	if !ok || fault.Fault != tables.Gap {
-		return h.c.logError(t.id, failed)
-	}
-	if _, err := h.c.lookUp(ctx, t); err != nil {
-		return err
-	}
-	row := h.c.row(t.id)
-	switch {
-	case row.Version != at:
-		return nil
-	case row.Pending > 0:
-		return &Error{
-			Reason: ObjectsUnavailable, Cause: failed,
-			Message: "the table's log was cleaned while versions of ours wait for their record; repeat the call",
-			Table:   &TableDetail{Table: row.Name, TableID: row.ID, URI: row.URI, Version: at},
-		}
-	}
-	_, err := t.log.State(ctx, at)
-	return h.c.logError(t.id, err)
 }
 
 func (h *handles) recorded(id twophase.TableID) (v twophase.Version, err error) {

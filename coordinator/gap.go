@@ -1,0 +1,89 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+
+	"github.com/txcoord/txcoord/tables"
+	"github.com/txcoord/txcoord/twophase"
+)
+
+// isGap reports whether a log could not be read because a version is missing in it.
+func isGap(err error) bool {
+	fault, ok := errors.AsType[*tables.LogError](err)
+	return ok && fault.Fault == tables.Gap
+}
+
+// logFailed is what it means that the log of a registered table cannot be read at its
+// recorded version, for whoever finds out: a gap freezes the table (R22).
+func (c *Catalog) logFailed(ctx context.Context, t *handle, failed error) error {
+	row := c.row(t.id)
+	if !isGap(failed) {
+		return c.logErrorAt(row, failed)
+	}
+	if err := c.judgeGap(ctx, t, row.Version, failed); err != nil {
+		return err
+	}
+	return c.cleanedMeanwhile(row, failed)
+}
+
+// judgeGap says what it means that a version is missing at or below the recorded one. Others
+// may have cleaned the log past it: a look-up makes that history (R22), or the publisher
+// of the round that has put versions there. nil: read again, since the table has moved, or
+// the log was cleaned while it was listed. What a second listing shows too, and no
+// checkpoint covers, is damage: no reader gets past it, so nothing is committed on top
+// until an operator has put the file back.
+func (c *Catalog) judgeGap(ctx context.Context, t *handle, at twophase.Version, failed error) error {
+	if c.isClosed(t.id) {
+		return c.logError(t.id, failed)
+	}
+	if _, err := c.lookUp(ctx, t); err != nil {
+		return err
+	}
+	row := c.row(t.id)
+	if row.Version != at {
+		return nil
+	}
+	_, err := t.log.State(ctx, at)
+	fault, ok := errors.AsType[*tables.LogError](err)
+	if !ok || fault.Fault != tables.Gap {
+		return c.logErrorAt(row, err)
+	}
+	listing, err := t.log.List(ctx, 0)
+	if err != nil {
+		return c.objectsError(t.uri, err)
+	}
+	if _, there := listing.Commit(fault.Version); there {
+		return nil
+	}
+	if cp, ok := listing.NewestCheckpoint(tables.Latest); ok && cp.Version >= fault.Version {
+		return c.cleanedMeanwhile(row, failed)
+	}
+	return c.freezeGap(ctx, t, fault)
+}
+
+// freezeGap takes the table out of use for everybody, like what a walk finds (R12).
+func (c *Catalog) freezeGap(ctx context.Context, t *handle, fault *tables.LogError) error {
+	c.log.Error("the table's log has a gap; the table is frozen", "table", t.uri, "version", fault.Version, "file", fault.File)
+	rec := &twophase.Frozen{Table: t.id, Cause: twophase.CauseContradiction, Detail: clip(fault.Error(), 500)}
+	if err := c.adminRecord(ctx, rec); err != nil {
+		return err
+	}
+	return c.logError(t.id, fault)
+}
+
+func (c *Catalog) isClosed(id twophase.TableID) (is bool) {
+	c.ledger.read(func(s *twophase.State) {
+		row, ok := s.Table(id)
+		is = ok && closed(row)
+	})
+	return is
+}
+
+func (c *Catalog) cleanedMeanwhile(row TableInfo, cause error) error {
+	return &Error{
+		Reason: ObjectsUnavailable, Cause: cause,
+		Message: "the table's log was cleaned while it was read, or while versions of ours wait for their record; repeat the call",
+		Table:   &TableDetail{Table: row.Name, TableID: row.ID, URI: row.URI, Version: row.Version},
+	}
+}
