@@ -46,13 +46,17 @@ func instead(status int, name, message string) servers.Fate {
 	return servers.Fate{Instead: servers.DynamoError(status, name, message)}
 }
 
+// quick is how long requests may take where one is to take too long: enough for a
+// server on a busy machine.
+const quick = 2 * time.Second
+
 // throughProxy is a new store behind a proxy.
 func throughProxy(t *testing.T, s *servers.Dynamo) (handle, *servers.HTTPFaults) {
 	t.Helper()
 	cfg := config(s)
 	openNew(t, cfg)
 	proxy := servers.NewHTTPFaults(t, s.Endpoint)
-	cfg.Endpoint, cfg.RequestTimeout = proxy.URL, 500*time.Millisecond
+	cfg.Endpoint, cfg.RequestTimeout = proxy.URL, quick
 	return open(t, cfg), proxy
 }
 
@@ -89,7 +93,7 @@ func TestAnswersToWrites(t *testing.T) {
 		{"throttled as a fault of the server's", instead(503, "ThrottlingException", ""), unknown, false},
 		{"a page of a proxy", servers.Fate{Instead: page}, unknown, false},
 		{"403 of a proxy", servers.Fate{Instead: forbidden}, unknown, false},
-		{"late", servers.Fate{Delay: time.Second}, unknown, true},
+		{"late", servers.Fate{Delay: quick + 500*time.Millisecond}, unknown, true},
 		{"transaction conflict", instead(400, "TransactionConflictException", ""), certain, false},
 		{"invalid", instead(400, "ValidationException", "One or more parameter values were invalid"), certain, false},
 		{"item too large", instead(400, "ValidationException", "Item size has exceeded the maximum allowed size"), tooLarge, false},
@@ -129,7 +133,7 @@ func TestServerThatIsGone(t *testing.T) {
 	t.Parallel()
 	server := servers.StartKumo(t)
 	cfg := config(server)
-	cfg.RequestTimeout = 500 * time.Millisecond
+	cfg.RequestTimeout = quick
 	s := openNew(t, cfg)
 	server.Kill()
 	_, putErr := s.Put(t.Context(), "first", nil, lock.IfAbsent()) // It may meet a connection that was open.
@@ -151,13 +155,13 @@ func TestServerThatHangs(t *testing.T) {
 	t.Parallel()
 	server := servers.StartKumo(t)
 	cfg := config(server)
-	cfg.RequestTimeout = 300 * time.Millisecond
+	cfg.RequestTimeout = quick
 	s := openNew(t, cfg)
 	server.Pause()
 	began := time.Now()
 	_, putErr := s.Put(t.Context(), "k", nil, lock.IfAbsent())
 	_, getErr := s.Get(t.Context(), "k")
-	if took := time.Since(began); meaningOf(putErr) != unknown || getErr == nil || errors.Is(getErr, lock.ErrNotFound) || took > 2*time.Second {
+	if took := time.Since(began); meaningOf(putErr) != unknown || getErr == nil || errors.Is(getErr, lock.ErrNotFound) || took > 10*quick {
 		t.Errorf("after %v: %v, %v", took, putErr, getErr)
 	}
 	server.Resume()

@@ -19,7 +19,7 @@ import (
 func wantOpenError(t *testing.T, cfg etcdstore.Config, parts ...string) {
 	t.Helper()
 	if cfg.RequestTimeout == 0 {
-		cfg.RequestTimeout = 500 * time.Millisecond
+		cfg.RequestTimeout = 2 * time.Second
 	}
 	s, err := etcdstore.Open(t.Context(), cfg)
 	if err == nil {
