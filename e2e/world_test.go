@@ -169,6 +169,7 @@ func (w *world) judge(settled bool) *checker.Report {
 		w.t.Fatal(err)
 	}
 	if !settled {
+		w.prove()
 		report.Violations = slices.DeleteFunc(report.Violations, func(v checker.Violation) bool { return v.Kind == checker.TransactionTorn })
 	}
 	if w.gone != "" {

@@ -39,6 +39,8 @@ func TestDemo(t *testing.T) {
 		}
 	}
 	checkDemo(t, folder)
+	args = []string{"fsck", "--warehouse", folder} // after a SIGKILL in the middle of publishing
+	wantCode(t, args, txcoord(t, nil, "", args...), 0)
 	args = []string{"demo", folder}
 	wantCode(t, args, txcoord(t, nil, "", args...), 2, "it is not empty")
 }

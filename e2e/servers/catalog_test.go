@@ -208,8 +208,23 @@ func (w *world) check() {
 	if err := report.Err(); err != nil {
 		w.t.Error(err)
 	}
+	w.prove()
 	if len(w.committed) != writers*perWriter {
 		w.t.Errorf("%d transactions, want %d", len(w.committed), writers*perWriter)
+	}
+}
+
+// prove has fsck look at the catalog while it is served.
+func (w *world) prove() {
+	w.t.Helper()
+	r, err := coordinator.Fsck(w.t.Context(), coordinator.Config{
+		Name: "default", Warehouse: "file://" + w.dir, Store: w.store, Objects: w, ReadCheckpoint: checkpoint.Read, SharedStore: true,
+	}, "")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if !r.Proven() || r.Transactions == 0 {
+		w.t.Errorf("fsck: %+v", r)
 	}
 }
 
