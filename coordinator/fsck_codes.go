@@ -1,5 +1,7 @@
 package coordinator
 
+import "slices"
+
 // FsckCode says what kind of finding one is. Scripts rely on them: never change one.
 type FsckCode string
 
@@ -62,12 +64,10 @@ const (
 
 // Wrong reports whether a finding of the code says that something is wrong.
 func (c FsckCode) Wrong() bool {
-	switch c {
-	case FsckPending, FsckCleaned, FsckGivenUp, FsckManifestPending, FsckFrozen:
-		return false
-	}
-	return true
+	return !slices.Contains(notes, c)
 }
+
+var notes = []FsckCode{FsckPending, FsckCleaned, FsckGivenUp, FsckManifestPending, FsckFrozen}
 
 // Remedy says what to do about it; empty where nothing has to be done.
 func (c FsckCode) Remedy() string { return remedies[c] }
