@@ -16,6 +16,9 @@ type judgement struct {
 	// have delivered transactions unseen, and the version that the fold names for them is
 	// the end of the span.
 	gone bool
+	// holes: a cleaned version lies above one that is there, so nobody can say where a span
+	// has ended. Else it ended right behind what is cleaned.
+	holes bool
 	// marker is that of the last version of ours, and place where each transaction was found.
 	marker twophase.ChangeNumber
 	place  map[twophase.TxnID]twophase.Version
@@ -61,11 +64,13 @@ func (j *judgement) owner() {
 
 // contiguous: every version up to the newest is there, or cleaned.
 func (j *judgement) contiguous() {
-	first, cleaned, lost := twophase.NoVersion, twophase.NoVersion, 0
+	first, cleaned, lost, there := twophase.NoVersion, twophase.NoVersion, 0, false
 	for v := max(j.w.start, 0); v <= max(j.w.recorded, j.log.last); v++ {
 		switch {
 		case j.log.versions[v] != nil:
+			there = true
 		case j.log.cleaned(v):
+			j.holes = j.holes || there
 			if first == twophase.NoVersion {
 				first = v
 			}
@@ -157,7 +162,7 @@ func (j *judgement) markers(v twophase.Version, l *loggedVersion) {
 func (j *judgement) lastMarker() {
 	for v := j.w.recorded; v >= j.w.start; v-- {
 		l := j.log.versions[v]
-		if l == nil || l.err != nil {
+		if l == nil || l.err != nil || l.tags == nil && len(j.w.at[v]) > 0 {
 			return // said, or not provable
 		}
 		if l.tags == nil {
@@ -222,7 +227,7 @@ func (j *judgement) decided(v twophase.Version, txn twophase.TxnID) (wantedTxn, 
 
 // absent names transactions that the fold has in a version that does not hold them.
 func (j *judgement) absent(v twophase.Version, held []twophase.TxnDigest) {
-	if j.gone || j.ranged(v) {
+	if j.holes || j.goneBelow(v) || j.ranged(v) {
 		return
 	}
 	for _, x := range j.w.at[v] {

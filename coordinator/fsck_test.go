@@ -14,6 +14,7 @@ import (
 
 	"github.com/txcoord/txcoord/coordinator"
 	"github.com/txcoord/txcoord/lock"
+	"github.com/txcoord/txcoord/tables"
 	"github.com/txcoord/txcoord/tables/checkpoint"
 	"github.com/txcoord/txcoord/tables/objstore"
 	"github.com/txcoord/txcoord/twophase"
@@ -265,6 +266,20 @@ func TestFsckOfAJournalThatWentRound(t *testing.T) {
 	w.wantFindings("the checkpoint is gone", w.fsck(""), "CHECKPOINT_UNREADABLE")
 }
 
+// commitOf is the only transaction of a version.
+func (w *world) commitOf(table string, v int) string {
+	w.t.Helper()
+	c, err := tables.ParseCommit(table, twophase.Version(v), []byte(w.read(table, v)))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	tags, err := c.Tags(w.meta().Catalog)
+	if err != nil || tags == nil || len(tags.Txns()) != 1 {
+		w.t.Fatalf("version %d of %s: %+v, %v", v, table, tags, err)
+	}
+	return tags.Txns()[0].String()
+}
+
 // Versions that others cleaned are no errors, and said to be unprovable.
 func TestFsckOfACleanedLog(t *testing.T) {
 	t.Parallel()
@@ -282,6 +297,9 @@ func TestFsckOfACleanedLog(t *testing.T) {
 	if !r.Proven() {
 		t.Error("a cleaned log is no damage")
 	}
+	lost := w.commitOf("t", 6)
+	w.put(commitKey("t", 6), string(add("x")))
+	w.wantFindings("and another commit in the place of ours", w.fsck(""), "TRANSACTION_INCOMPLETE t 6 "+lost, "VERSION_ALTERED t 6", "CLEANED t 4")
 }
 
 // While clients commit and servers are closed at any moment, fsck finds nothing wrong
