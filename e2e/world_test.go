@@ -160,9 +160,10 @@ func (w *world) judge(settled bool) *checker.Report {
 	}
 	run := w.books.run()
 	run.Warehouse, run.Catalog, run.Tables = w.warehouse(), "default", w.tables
-	run.History, run.Schema, run.Closed, run.Settled = w.history, schema, true, settled
+	run.Schema, run.Closed, run.Settled = schema, true, settled
 	if w.history != nil {
 		w.sample()
+		run.History = w.history.Clone() // foreign commits become snapshots meanwhile
 	}
 	report, err := checker.Check(run)
 	if err != nil {

@@ -43,6 +43,21 @@ func NewHistory(warehouse, catalog string, tables []Table) *History {
 	}
 }
 
+// Clone is what was remembered until now. The original may see more while the clone
+// is held against what there is.
+func (h *History) Clone() *History {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	c := &History{
+		tables: h.tables, manifests: h.manifests, versions: map[string]map[int64]*version{},
+		hashes: maps.Clone(h.hashes), stats: maps.Clone(h.stats), changed: maps.Clone(h.changed),
+	}
+	for table, versions := range h.versions {
+		c.versions[table] = maps.Clone(versions)
+	}
+	return c
+}
+
 // Sample looks at every log and manifest. New files are read and remembered; a
 // known one is read again only if its size or time changed.
 func (h *History) Sample() error {

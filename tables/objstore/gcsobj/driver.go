@@ -3,6 +3,7 @@ package gcsobj
 import (
 	"context"
 	"errors"
+	"hash/crc32"
 	"io"
 	"math"
 	"net/http"
@@ -73,6 +74,10 @@ func (d driver) Put(ctx context.Context, key string, body io.ReadSeeker, _ int64
 		}
 		o = o.If(storage.Conditions{GenerationMatch: generation})
 	}
+	sum, err := checksum(body)
+	if err != nil {
+		return "", err
+	}
 	// A writer that is not closed is ended by its context.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -80,6 +85,7 @@ func (d driver) Put(ctx context.Context, key string, body io.ReadSeeker, _ int64
 	w.ChunkSize = 0 // one request
 	w.ContentType = "application/octet-stream"
 	w.Metadata = map[string]string{remote.TokenName: token}
+	w.SendCRC32C, w.CRC32C = true, sum
 	if _, err := io.Copy(w, body); err != nil {
 		cancel()
 		return "", errors.Join(err, w.Close())
@@ -88,6 +94,18 @@ func (d driver) Put(ctx context.Context, key string, body io.ReadSeeker, _ int64
 		return "", err
 	}
 	return etag(w.Attrs().Generation), nil
+}
+
+// checksum is what the server compares before the object is there. Without it a put
+// that is cancelled may leave one that is cut off: the library ends the last part of
+// its request properly before it ends the request.
+func checksum(body io.ReadSeeker) (uint32, error) {
+	h := crc32.New(crc32.MakeTable(crc32.Castagnoli))
+	if _, err := io.Copy(h, body); err != nil {
+		return 0, err
+	}
+	_, err := body.Seek(0, io.SeekStart)
+	return h.Sum32(), err
 }
 
 // Delete implements remote.Driver.
