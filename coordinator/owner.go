@@ -32,9 +32,11 @@ func (c *Catalog) checkOwner(ctx context.Context, row TableInfo) {
 	switch {
 	case errors.Is(err, objstore.ErrNotFound):
 		// The table was dropped, or another stands in its place. A busy table is never
-		// listed, since each put is a sight of the log's end; from here on the next walk
-		// lists it, and says what that means (R22).
+		// listed, since each put is a sight of the log's end, and an idle one that nobody
+		// else writes is not looked at: this look lists it, and records what that means
+		// (R22), before a transaction over it is decided that it cannot get.
 		t.forgetSight()
+		c.lookAgain(ctx, t, row)
 	case err != nil:
 		if ctx.Err() == nil {
 			c.log.Warn("look at a table's owner", "table", row.URI, "error", err)
@@ -47,6 +49,18 @@ func (c *Catalog) checkOwner(ctx context.Context, row TableInfo) {
 		if t.disown(err) {
 			c.log.Error("another catalog has taken the table over; it takes no commits here any more", "table", row.URI, "owner", owner.Catalog)
 		}
+	}
+}
+
+// lookAgain walks a table whose owner object is gone. One whose version 0 is still to
+// be put has none yet.
+func (c *Catalog) lookAgain(ctx context.Context, t *handle, row TableInfo) {
+	if row.Version == twophase.NoVersion || row.Frozen != nil {
+		return
+	}
+	var e *Error
+	if _, err := c.lookUp(ctx, t); err != nil && ctx.Err() == nil && !(errors.As(err, &e) && e.Reason == TableFrozen) {
+		c.log.Warn("look at a table whose owner object is gone", "table", row.URI, "error", err)
 	}
 }
 

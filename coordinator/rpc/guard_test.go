@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	client "github.com/txcoord/txcoord/clients/go"
 	"github.com/txcoord/txcoord/coordinator"
@@ -254,6 +255,12 @@ var probes = []probe{
 	}},
 	{"GetOutcome", false, "write full root", func(ctx context.Context, c clients, _ string) error {
 		_, err := c.GetOutcome(ctx, &pb.GetOutcomeRequest{Transaction: &pb.GetOutcomeRequest_Token{Token: "t"}, Resolve: true})
+		return err
+	}},
+	{"GetOutcome", false, "root", func(ctx context.Context, c clients, _ string) error {
+		_, err := c.GetOutcome(ctx, &pb.GetOutcomeRequest{
+			Transaction: &pb.GetOutcomeRequest_Key{Key: "k"}, Resolve: true, BegunAfter: timestamppb.New(at),
+		})
 		return err
 	}},
 	{"ListTransactions", true, "read full root", func(ctx context.Context, c clients, table string) error {
