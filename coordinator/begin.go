@@ -3,6 +3,7 @@ package coordinator
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -31,7 +32,7 @@ func (c *Catalog) newRef(key string, attempt uint32, ttl time.Duration) (txnRef,
 	l := c.cfg.Limits
 	def(&ttl, l.TTL)
 	if ttl < 0 || ttl > l.MaxTTL {
-		return txnRef{}, ttlError(ttl, l.MaxTTL)
+		return txnRef{}, ttlError("transaction_ttl", ttl, l.MaxTTL)
 	}
 	if len(key) > l.KeyBytes {
 		return txnRef{}, limitError("key_bytes", int64(len(key)), int64(l.KeyBytes))
@@ -100,7 +101,7 @@ func (c *Catalog) extend(ctx context.Context, r BeginRequest) (Begun, error) {
 	ttl := r.TTL
 	def(&ttl, c.cfg.Limits.TTL)
 	if ttl < 0 || ttl > c.cfg.Limits.MaxTTL {
-		return Begun{}, ttlError(ttl, c.cfg.Limits.MaxTTL)
+		return Begun{}, ttlError("transaction_ttl", ttl, c.cfg.Limits.MaxTTL)
 	}
 	if err := c.stillOpen(ref); err != nil {
 		return Begun{}, err
@@ -111,8 +112,20 @@ func (c *Catalog) extend(ctx context.Context, r BeginRequest) (Begun, error) {
 }
 
 // ttlError is a time to live past its limit; the detail is in milliseconds.
-func ttlError(ttl, limit time.Duration) error {
-	e := limitError("transaction_ttl", ttl.Milliseconds(), limit.Milliseconds())
-	e.Message = fmt.Sprintf("transaction_ttl is %s, the limit is %s", ttl, limit)
+func ttlError(name string, ttl, limit time.Duration) error {
+	e := limitError(name, ttl.Milliseconds(), limit.Milliseconds())
+	e.Message = fmt.Sprintf("%s is %s, the limit is %s; ask for less time, or raise the server's limit %s", name, inUnits(ttl), inUnits(limit), name)
 	return e
+}
+
+// inUnits is a duration as one writes it: 720h, not 720h0m0s.
+func inUnits(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
 }

@@ -85,7 +85,7 @@ func (c *Catalog) Explain(ctx context.Context, ref string, sees func(name string
 		e.pending(s, t)
 		e.guests(t)
 	})
-	c.stoppedBy(&row)
+	c.fill(&row)
 	if err := e.log(ctx, row); err != nil {
 		return Explanation{}, err
 	}
@@ -316,11 +316,13 @@ func named(engine string) string {
 
 // log: what the table's location and its log say.
 func (e *explainer) log(ctx context.Context, row TableInfo) error {
-	if row.Stopped != "" {
-		f := Finding{Code: FoundStopped, Blocks: true, Text: "this replica does not write it: " + row.Stopped, Remedy: "put the file back as it was; the next look finds out"}
-		if t := e.c.tables.peek(e.id); t != nil {
-			f.File, f.Version = fileOf(t.stoppedBy())
-		}
+	var stopped error
+	if t := e.c.tables.peek(e.id); t != nil {
+		stopped = t.stoppedBy()
+	}
+	if stopped != nil {
+		f := Finding{Code: FoundStopped, Blocks: true, Text: "this replica does not write it: " + stopped.Error(), Remedy: "put the file back as it was; the next look finds out"}
+		f.File, f.Version = fileOf(stopped)
 		e.add(f)
 	}
 	if err := e.c.ours(e.id); err != nil {
@@ -344,14 +346,16 @@ func (e *explainer) log(ctx context.Context, row TableInfo) error {
 	case err != nil && ctx.Err() != nil:
 		return ctx.Err()
 	case err != nil:
-		e.unreadable(row, err)
+		if stopped == nil || messageOf(stopped) != messageOf(err) {
+			e.unreadable(err)
+		}
 	default:
 		e.settings(ctx, profile, row)
 	}
 	return nil
 }
 
-func (e *explainer) unreadable(row TableInfo, err error) {
+func (e *explainer) unreadable(err error) {
 	f := Finding{Code: FoundLogUnreadable, Blocks: true, Text: "its log cannot be read now: " + messageOf(err), Remedy: "make its location reachable, or put back the file that is named"}
 	f.File, f.Version = fileOf(err)
 	var own *Error
@@ -359,9 +363,7 @@ func (e *explainer) unreadable(row TableInfo, err error) {
 		f.Code, f.Text = FoundFeatureUnsupported, messageOf(err)
 		f.Remedy = "drop the feature from the table, or use a newer txcoord; docs/features.md has the list"
 	}
-	if row.Stopped != messageOf(err) {
-		e.add(f)
-	}
+	e.add(f)
 }
 
 // messageOf is an error without what may not be told.

@@ -340,13 +340,17 @@ func TestFenceIsRaisedOnce(t *testing.T) {
 func TestFencedTablesComeAndGo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	if info := w.create("new", twophase.ModeFenced); !info.OffersDecided || info.Version != 0 {
-		t.Errorf("created: %+v", info)
+	info, warnings, err := w.catalog.Create(w.ctx(), coordinator.CreateRequest{Name: "new", URI: w.uri("new"), Schema: schema, Mode: twophase.ModeFenced})
+	if err != nil || !info.OffersDecided || info.Version != 0 || info.Fence.DecidedFrom == 0 || len(warnings) != 0 {
+		t.Errorf("created: %+v, %q, %v", info, warnings, err)
+	}
+	if d, err := w.catalog.Describe(w.ctx(), "new"); err != nil || len(d.Warnings) != 0 {
+		t.Errorf("described: %q, %v", d.Warnings, err)
 	}
 	if again := w.create("new", twophase.ModeFenced); again.Version != 0 {
 		t.Errorf("created again: %+v", again)
 	}
-	_, _, err := w.catalog.Create(w.ctx(), coordinator.CreateRequest{
+	_, _, err = w.catalog.Create(w.ctx(), coordinator.CreateRequest{
 		Name: "x", URI: w.uri("x"), Schema: schema, Properties: map[string]string{"delta.feature." + tables.FenceFeature: "supported"},
 	})
 	wantReason(t, "a fence by property", err, coordinator.InvalidRequest)
@@ -358,11 +362,14 @@ func TestFencedTablesComeAndGo(t *testing.T) {
 	if err := w.catalog.Release(w.ctx(), "new", true); err != nil {
 		t.Fatal(err)
 	}
-	info, warnings, err := w.catalog.Register(w.ctx(), coordinator.RegisterRequest{Name: "old", URI: w.uri("new")})
+	info, warnings, err = w.catalog.Register(w.ctx(), coordinator.RegisterRequest{Name: "old", URI: w.uri("new")})
 	if err != nil || info.Mode != twophase.ModeOpen || !strings.Contains(strings.Join(warnings, " "), tables.FenceFeature) {
 		t.Errorf("%+v, %q, %v", info, warnings, err)
 	}
 	wantReason(t, "release", w.catalog.Release(w.ctx(), "old", false), coordinator.WrongMode)
+	if d, err := w.catalog.Describe(w.ctx(), "old"); err != nil || !strings.Contains(strings.Join(d.Warnings, " "), tables.FenceFeature) {
+		t.Errorf("another catalog's fence: %q, %v", d.Warnings, err)
+	}
 	for range 2 {
 		info, _, err = w.catalog.Register(w.ctx(), coordinator.RegisterRequest{Name: "old", URI: w.uri("new"), Mode: twophase.ModeFenced})
 		if err != nil || info.Mode != twophase.ModeFenced || info.Version != 1 || info.OffersDecided {

@@ -148,7 +148,7 @@ func (c *Catalog) checkLease(q *LeaseRequest) error {
 	case q.TTL < time.Second:
 		return fieldError("ttl", q.TTL.String(), "is shorter than a second", "give a longer time to live")
 	case q.TTL > c.cfg.Limits.MaxLeaseTTL:
-		return limitError("max_lease_ttl", q.TTL.Milliseconds(), c.cfg.Limits.MaxLeaseTTL.Milliseconds())
+		return ttlError("max_lease_ttl", q.TTL, c.cfg.Limits.MaxLeaseTTL)
 	}
 	return nil
 }

@@ -62,7 +62,8 @@ func TestLeaseLife(t *testing.T) {
 	wantReason(t, "no such snapshot", leaseErr(w.catalog.Lease(w.ctx(), coordinator.LeaseRequest{Snapshot: 99})), coordinator.SnapshotNotFound)
 	wantReason(t, "an id that is none", leaseErr(w.catalog.Lease(w.ctx(), coordinator.LeaseRequest{ID: "a b"})), coordinator.InvalidRequest)
 	wantReason(t, "a note that is none", leaseErr(w.catalog.Lease(w.ctx(), coordinator.LeaseRequest{Note: "\xff"})), coordinator.InvalidRequest)
-	if own := wantReason(t, "too long", leaseErr(w.catalog.Lease(w.ctx(), coordinator.LeaseRequest{TTL: 1e6 * time.Hour})), coordinator.LimitExceeded); own.Limit.Name != "max_lease_ttl" {
+	if own := wantReason(t, "too long", leaseErr(w.catalog.Lease(w.ctx(), coordinator.LeaseRequest{TTL: 1e6 * time.Hour})), coordinator.LimitExceeded); own.Limit.Name != "max_lease_ttl" ||
+		!strings.HasPrefix(own.Message, "max_lease_ttl is 1000000h, the limit is 720h; ") {
 		t.Errorf("%+v", own.Limit)
 	}
 	wantReason(t, "renewal of none", leaseErr(w.catalog.RenewLease(w.ctx(), coordinator.LeaseRequest{ID: "c"})), coordinator.LeaseNotFound)

@@ -174,10 +174,10 @@ func (c *Catalog) joinNew(row TableInfo, digests []twophase.Digest, pieces []*pa
 // untouched: no log stands at a place where a table is to be created, no other catalog
 // owns it, and no put of a table of ours that was there can still land.
 func (c *Catalog) untouched(ctx context.Context, p placed, name string) error {
-	if err := c.putsLanded(p.uri, name); err != nil {
+	if err := c.putsLanded(ctx, p, name); err != nil {
 		return err
 	}
-	l, err := p.log.List(ctx, 0)
+	l, err := p.log.List(ctx, 0) // behind that: what was to land is there now
 	if err != nil {
 		return c.objectsError(p.uri, err)
 	}
@@ -243,9 +243,10 @@ func (c *Catalog) releasedFrom(uri string) (was *twophase.Table) {
 
 // putsLanded refuses a place from which a table of this catalog was released just now: a
 // version of it that some process sent may still land (R10), and would stand in the new
-// table's log, where no reader could pass it.
-func (c *Catalog) putsLanded(uri, name string) error {
-	was := c.releasedFrom(uri)
+// table's log, where no reader could pass it. If the old log is still there, waiting
+// would not help, and that is what is said.
+func (c *Catalog) putsLanded(ctx context.Context, p placed, name string) error {
+	was := c.releasedFrom(p.uri)
 	if was == nil {
 		return nil
 	}
@@ -254,11 +255,17 @@ func (c *Catalog) putsLanded(uri, name string) error {
 	if !c.cfg.Now().Before(from) {
 		return nil
 	}
+	switch there, err := p.log.List(ctx, 0); {
+	case err != nil:
+		return c.objectsError(p.uri, err)
+	case there.Last() != twophase.NoVersion:
+		return c.logThere(p.uri, name, there.Last())
+	}
 	return &Error{
 		Reason: ChangesPending,
 		Message: fmt.Sprintf("table %s was released from %s a moment ago, and a write of it may still land there; create the new table after %s, or in another folder",
-			was.Name, uri, from.UTC().Format(time.RFC3339)),
-		Table: &TableDetail{Table: name, TableID: was.Table, URI: uri, Version: twophase.NoVersion},
+			was.Name, p.uri, from.UTC().Format(time.RFC3339)),
+		Table: &TableDetail{Table: name, TableID: was.Table, URI: p.uri, Version: twophase.NoVersion},
 	}
 }
 

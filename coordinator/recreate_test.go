@@ -72,10 +72,10 @@ func TestRecreate(t *testing.T) {
 			wantReason(t, what+", in a transaction", err, reason)
 		})
 	}
-	both("a moment after the release", coordinator.ChangesPending, "may still land")
-	clock.advance(11 * time.Minute)
 	both("over the old log", coordinator.NotATable, "the log of table t, which was released, is still at")
 	w.deleteFolder("t")
+	both("a moment after the release", coordinator.ChangesPending, "may still land")
+	clock.advance(11 * time.Minute)
 	o := w.commit("anew", w.creating("t", add("2")))
 	if d := cmp.Diff(map[string]twophase.Version{"t": 0}, deliveries(o)); d != "" {
 		t.Errorf("deliveries (-want +got):\n%s", d)

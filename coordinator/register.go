@@ -125,20 +125,21 @@ func isLink(path string) bool {
 // then fenced; a call that died between the two is finished by the same call.
 func (c *Catalog) Register(ctx context.Context, r RegisterRequest) (TableInfo, []string, error) {
 	if r.Mode != twophase.ModeFenced {
-		return c.register(ctx, r)
+		return c.register(ctx, r, false)
 	}
 	r.Mode = twophase.ModeOpen
 	if row, err := c.table(r.URI); err == nil && row.Mode == twophase.ModeFenced {
 		r.Mode = row.Mode
 	}
-	info, warnings, err := c.register(ctx, r)
+	info, warnings, err := c.register(ctx, r, true)
 	if err == nil {
 		info, err = c.Fence(ctx, FenceRequest{Table: string(info.ID)})
 	}
 	return info, warnings, err
 }
 
-func (c *Catalog) register(ctx context.Context, r RegisterRequest) (TableInfo, []string, error) {
+// register brings a table in. fence: the caller fences it next.
+func (c *Catalog) register(ctx context.Context, r RegisterRequest, fence bool) (TableInfo, []string, error) {
 	p, err := c.place(ctx, r.Name, r.URI, &r.Mode)
 	if err != nil {
 		return TableInfo{}, nil, err
@@ -154,7 +155,7 @@ func (c *Catalog) register(ctx context.Context, r RegisterRequest) (TableInfo, [
 	if err != nil {
 		return TableInfo{}, nil, c.logErrorAt(row, err)
 	}
-	warnings, err := tables.CheckRegister(state, c.cfg.Limits.MaxTTL)
+	warnings, err := tables.CheckRegister(state, c.cfg.Limits.MaxTTL, fence)
 	if err != nil {
 		return TableInfo{}, nil, inputError(r.Name, err)
 	}
@@ -254,7 +255,7 @@ func (c *Catalog) registerRecord(ctx context.Context, rec twophase.Record, r *tw
 	if err != nil {
 		return TableInfo{}, c.storeError(err)
 	}
-	info := c.row(r.Table)
+	info := c.full(r.Table)
 	if info.URI != r.URI {
 		return TableInfo{}, c.notTaken(r.Name, r.URI)
 	}
@@ -314,7 +315,7 @@ func (c *Catalog) Create(ctx context.Context, r CreateRequest) (TableInfo, []str
 	if err != nil {
 		return TableInfo{}, nil, c.logErrorAt(TableInfo{Name: r.Name, URI: p.uri}, err)
 	}
-	warnings, err := tables.CheckRegister(state, c.cfg.Limits.MaxTTL)
+	warnings, err := tables.CheckRegister(state, c.cfg.Limits.MaxTTL, r.Mode == twophase.ModeFenced)
 	if err != nil {
 		return TableInfo{}, nil, inputError(r.Name, err)
 	}
@@ -349,10 +350,10 @@ func (c *Catalog) createdBefore(ctx context.Context, p placed, data []byte) bool
 
 // vacant: there is nothing at the place, or version 0 of an earlier try of this call.
 func (c *Catalog) vacant(ctx context.Context, p placed, name string, data []byte) error {
-	if err := c.putsLanded(p.uri, name); err != nil {
+	if err := c.putsLanded(ctx, p, name); err != nil {
 		return err
 	}
-	l, err := p.log.List(ctx, 0)
+	l, err := p.log.List(ctx, 0) // behind that: what was to land is there now
 	if err != nil {
 		return c.objectsError(p.uri, err)
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -175,4 +176,41 @@ func TestBusyTableThatWasDropped(t *testing.T) {
 		f := w.info("t").Frozen
 		return f != nil && f.Cause == twophase.CauseReplaced
 	})
+}
+
+// A table that another catalog took over is not shown as one that is in order, and is once
+// more when the owner is back.
+func TestTakenOverIsShown(t *testing.T) {
+	t.Parallel()
+	w := &world{}
+	w.cfg.Limits.OwnerInterval = 5 * time.Millisecond
+	w.open(t)
+	w.create("t", twophase.ModeOpen)
+	const owner = "t/_delta_log/_txcoord/owner.json"
+	mine, _, err := w.objects.Get(w.ctx(), owner, objstore.Range{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	put := func(content []byte) {
+		t.Helper()
+		if err := w.objects.Put(w.ctx(), owner, content); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stopped := func() string {
+		all, err := w.catalog.Tables(w.ctx())
+		if err != nil || len(all) != 1 {
+			t.Fatalf("%+v, %v", all, err)
+		}
+		return all[0].Stopped
+	}
+	put([]byte(`{"format":1,"catalog":"x","incarnation":"y","table":"t-0000000000000000"}`))
+	w.eventually("the list says so", func() bool { return strings.Contains(stopped(), "belongs to catalog x") })
+	if got := codes(w.explain("t")); !slices.Equal(got, []coordinator.FindingCode{coordinator.FoundOwnedElsewhere}) {
+		t.Errorf("%v", got)
+	}
+	wantReason(t, "a commit", second(w.try("1", blind("t", "1"))), coordinator.TableOwned)
+	put(mine)
+	w.eventually("it is in order", func() bool { return stopped() == "" })
+	w.commit("2", blind("t", "2"))
 }

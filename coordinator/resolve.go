@@ -90,7 +90,7 @@ func (c *Catalog) Resolve(ctx context.Context, q ResolveRequest) (Resolution, er
 			return Resolution{}, c.notResolved(row, err)
 		}
 	}
-	out.Table = c.row(row.ID)
+	out.Table = c.full(row.ID)
 	return out, nil
 }
 
@@ -147,6 +147,7 @@ func (c *Catalog) planResolve(id twophase.TableID, q ResolveRequest) (out Resolu
 	if err != nil {
 		return Resolution{}, err
 	}
+	c.fill(&out.Table)
 	out.Plan = out.digest()
 	return out, nil
 }

@@ -103,10 +103,14 @@ func (c *Catalog) fill(info *TableInfo) {
 }
 
 func (c *Catalog) stoppedBy(info *TableInfo) {
-	if t := c.tables.peek(info.ID); t != nil {
-		if err := t.stoppedBy(); err != nil {
-			info.Stopped = err.Error()
-		}
+	t := c.tables.peek(info.ID)
+	if t == nil {
+		return
+	}
+	if err := t.stoppedBy(); err != nil {
+		info.Stopped = err.Error()
+	} else if err := c.ours(info.ID); err != nil {
+		info.Stopped = err.Error()
 	}
 }
 
@@ -195,12 +199,14 @@ func (c *Catalog) Describe(ctx context.Context, ref string) (TableDescription, e
 	if err != nil {
 		return TableDescription{}, err
 	}
-	out := TableDescription{TableInfo: row}
+	out, fencedHere := TableDescription{TableInfo: row}, false
 	c.ledger.read(func(s *twophase.State) {
 		t, ok := s.Table(row.ID)
 		if !ok {
 			return
 		}
+		changing, _ := t.Fencing()
+		fencedHere = t.Mode == twophase.ModeFenced || changing != twophase.FenceKept
 		for _, ch := range t.Pending {
 			out.Changes = append(out.Changes, PendingChange{Number: ch.Number, Txn: ch.Txn})
 		}
@@ -223,13 +229,12 @@ func (c *Catalog) Describe(ctx context.Context, ref string) (TableDescription, e
 	state, err := t.log.State(ctx, row.Version)
 	if err != nil {
 		out.Warnings = append(out.Warnings, "the log cannot be read: "+c.logFailed(ctx, t, err).Error())
-		out.TableInfo = c.row(row.ID) // a gap freezes it
-		c.fill(&out.TableInfo)
+		out.TableInfo = c.full(row.ID) // a gap freezes it
 		return out, nil
 	}
 	out.State = stateOf(state)
 	out.Warnings = append(out.Warnings, c.logStoreWarning(ctx, row)...)
-	warnings, err := tables.CheckRegister(state, c.cfg.Limits.MaxTTL)
+	warnings, err := tables.CheckRegister(state, c.cfg.Limits.MaxTTL, fencedHere)
 	out.Warnings = append(out.Warnings, warnings...)
 	if err != nil {
 		out.Warnings = append(out.Warnings, "the table takes no new commits: "+err.Error())

@@ -34,5 +34,5 @@ func (c *Catalog) SetMode(ctx context.Context, ref string, m twophase.Mode) (Tab
 	if err := c.adminRecord(ctx, &twophase.ModeSet{Table: row.ID, Mode: m}); err != nil {
 		return TableInfo{}, err
 	}
-	return c.row(row.ID), nil
+	return c.full(row.ID), nil
 }

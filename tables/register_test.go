@@ -51,7 +51,7 @@ func TestCheckRegister(t *testing.T) {
 		"isolation known":             {table(`"delta.isolationLevel":"writeserializable"`), "", "", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			warnings, err := tables.CheckRegister(c.f.state(), 24*time.Hour)
+			warnings, err := tables.CheckRegister(c.f.state(), 24*time.Hour, false)
 			input, isInput := errors.AsType[*tables.InputError](err)
 			feature, isFeature := errors.AsType[*tables.FeatureError](err)
 			named := isInput && input.Field == c.field && strings.Contains(input.Remedy, c.remedy) || isFeature && feature.Feature == c.field
@@ -183,7 +183,7 @@ func TestRenderCreate(t *testing.T) {
 			if p.MetaData.Schema != in.Schema || p.MetaData.Name != in.Name || p.MetaData.Description != in.Description || p.MetaData.ID != tableID {
 				t.Errorf("metaData: %s", p.MetaData.Raw)
 			}
-			if _, err := tables.CheckRegister(s, time.Hour); err != nil {
+			if _, err := tables.CheckRegister(s, time.Hour, false); err != nil {
 				t.Errorf("created, and not to be registered: %v", err)
 			}
 		})

@@ -56,12 +56,18 @@ func checkSettings(config map[string]string) error {
 
 // CheckRegister refuses a table that may not join a catalog (R21), by its features
 // and settings. The warnings are for the operator. life is the longest time that a
-// transaction may stay open (R20).
-func CheckRegister(s *State, life time.Duration) (warnings []string, err error) {
-	return CheckProfile(s.Profile(), life)
+// transaction may stay open (R20); fencedHere, that a fence in the protocol is this
+// catalog's own.
+func CheckRegister(s *State, life time.Duration, fencedHere bool) (warnings []string, err error) {
+	warnings, err = CheckProfile(s.Profile(), life)
+	if err == nil && s.Profile().Fenced() && !fencedHere {
+		warnings = append(warnings, "the table's protocol has the feature "+FenceFeature+
+			", from another catalog or an earlier time in this one, so nobody else writes it; fence it here, or unfence it to let others write")
+	}
+	return warnings, err
 }
 
-// CheckProfile is CheckRegister by the table's profile alone.
+// CheckProfile is CheckRegister by the table's profile alone, which does not tell whose a fence is.
 func CheckProfile(p *Profile, life time.Duration) (warnings []string, err error) {
 	if err := p.CheckWritable(); err != nil {
 		return nil, err
@@ -69,12 +75,7 @@ func CheckProfile(p *Profile, life time.Duration) (warnings []string, err error)
 	if err := CheckSettings(p); err != nil {
 		return nil, err
 	}
-	warnings = Warnings(p, life)
-	if p.Fenced() {
-		warnings = append(warnings, "the table's protocol has the feature "+FenceFeature+
-			", from another catalog or an earlier time in this one, so nobody else writes it; fence it here, or unfence it to let others write")
-	}
-	return warnings, nil
+	return Warnings(p, life), nil
 }
 
 // Warnings are those that CheckProfile gives by the table's properties, also where it

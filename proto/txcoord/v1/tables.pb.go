@@ -48,7 +48,8 @@ type Table struct {
 	// Changes that are decided and not yet published.
 	PendingChanges uint32 `protobuf:"varint,10,opt,name=pending_changes,json=pendingChanges,proto3" json:"pending_changes,omitempty"`
 	// Why this replica does not write the table, in words: its log cannot be read,
-	// or contradicts the journal. Empty if nothing is wrong.
+	// or contradicts the journal, or another catalog took the table over. Empty if
+	// nothing is wrong.
 	Stopped string `protobuf:"bytes,11,opt,name=stopped,proto3" json:"stopped,omitempty"`
 	// Set while the mode is fenced.
 	Fence *Fence `protobuf:"bytes,12,opt,name=fence,proto3" json:"fence,omitempty"`
