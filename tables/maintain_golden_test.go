@@ -53,6 +53,7 @@ var maintainAll = flag.Bool("maintain.all", false, "checkpoint golden tables at 
 // checkpoint alone equals replay from the JSON commits. What the
 // commits say is compared with an independent replayer in package goldentest.
 func TestGoldenCheckpoints(t *testing.T) {
+	t.Parallel()
 	written, refused := 0, 0
 	for _, table := range goldentest.Tables(t) {
 		if table.MustFail != "" {
@@ -102,6 +103,7 @@ func checkpointed(t *testing.T, table goldentest.Table, v twophase.Version) bool
 // TestGoldenSidecars: the same for checkpoints with sidecars. The tables are moved to
 // them by one more version, which says so in protocol and properties.
 func TestGoldenSidecars(t *testing.T) {
+	t.Parallel()
 	written := 0
 	for _, table := range goldentest.Tables(t) {
 		if table.MustFail != "" || table.Refused != "" {

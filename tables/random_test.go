@@ -3,6 +3,7 @@ package tables_test
 import (
 	"bytes"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"maps"
 	"slices"
@@ -474,7 +475,16 @@ func (w *lake) checkpointed() {
 	w.agrees()
 }
 
-func TestRandomTransactions(t *testing.T) {
+// randomTables is how many tables there are unless -rapid.checks says it.
+const randomTables = "35"
+
+func TestRandomTransactions(t *testing.T) { // not parallel: the flag is everybody's
+	if f := flag.Lookup("rapid.checks"); f.Value.String() == f.DefValue {
+		if err := f.Value.Set(randomTables); err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = f.Value.Set(f.DefValue) }() // which it had
+	}
 	decided, lost := 0, 0
 	rapid.Check(t, func(r *rapid.T) {
 		w := newLake(t, r)
