@@ -1,13 +1,17 @@
 package coordinator_test
 
 import (
+	"context"
 	"fmt"
+	"iter"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/txcoord/txcoord/coordinator"
+	"github.com/txcoord/txcoord/tables/objstore"
+	"github.com/txcoord/txcoord/tables/objstore/memobj"
 	"github.com/txcoord/txcoord/twophase"
 )
 
@@ -67,6 +71,40 @@ func TestTwoProcesses(t *testing.T) {
 	one.check(run)
 }
 
+// datedObjects dates its objects by the clock of the replicas, which runs away.
+type datedObjects struct {
+	objstore.Store
+	now func() time.Time
+	mu  sync.Mutex
+	put map[string]time.Time
+}
+
+func (s *datedObjects) PutIfAbsent(ctx context.Context, key string, data []byte) error {
+	at := s.now()
+	err := s.Store.PutIfAbsent(ctx, key, data)
+	if err == nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.put[key] = at
+	}
+	return err
+}
+
+func (s *datedObjects) List(ctx context.Context, o objstore.ListOptions) iter.Seq2[objstore.Entry, error] {
+	return func(yield func(objstore.Entry, error) bool) {
+		for info, err := range s.Store.List(ctx, o) {
+			s.mu.Lock()
+			if at, ok := s.put[info.Key]; ok {
+				info.Modified = at
+			}
+			s.mu.Unlock()
+			if !yield(info, err) {
+				return
+			}
+		}
+	}
+}
+
 // Two replicas make checkpoints of one journal in turn, and to each everything that it
 // does not need is long past the grace. The newest one stays whole: whoever starts
 // finds everything (R1).
@@ -74,7 +112,7 @@ func TestCheckpointsOfTwoReplicas(t *testing.T) {
 	t.Parallel()
 	var clock atomic.Int64
 	ahead := func() time.Time { return time.Now().Add(time.Duration(clock.Add(1)) * time.Minute) }
-	one := &world{}
+	one := &world{objects: &datedObjects{Store: memobj.New(), now: ahead, put: map[string]time.Time{}}}
 	one.cfg.Slots, one.cfg.Now = 256, ahead
 	one.cfg.Limits.CheckpointEvery = 4
 	one.open(t)

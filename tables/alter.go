@@ -108,6 +108,9 @@ func (c *Alteration) properties(p *Profile) (map[string]string, error) {
 		case why != "" && value != out[key]:
 			return nil, alterError("set_properties."+key, value, "cannot be set here: "+why, "use an engine")
 		}
+		if err := checkOwn(key, value); err != nil {
+			return nil, err
+		}
 		out[key] = value
 	}
 	return out, nil
@@ -139,6 +142,9 @@ func (c *Alteration) schema(p *Profile, config map[string]string) (string, error
 	ids := columnIDs{on: isMapped(config[propMapping])}
 	ids.max, _ = strconv.ParseInt(config[propMaxColumn], 10, 64)
 	for _, column := range c.AddColumns {
+		if err := checkColumnName("add_columns", column.Name, ids.on); err != nil {
+			return "", err
+		}
 		t, err := sqlType(column.Type)
 		if err != nil {
 			return "", alterError("add_columns."+column.Name, column.Type, err.Error(), "write it as in SQL, such as INT or DECIMAL(10,2)")

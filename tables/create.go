@@ -53,6 +53,9 @@ func (in *CreateInput) define() (*Protocol, *MetaData, error) {
 			named = append(named, name)
 			continue
 		}
+		if err := checkOwn(key, in.Properties[key]); err != nil {
+			return nil, nil, err
+		}
 		m.Configuration[key] = in.Properties[key]
 	}
 	in.nameRowColumns(m)
@@ -95,6 +98,11 @@ func (in *CreateInput) protocol(m *MetaData, named []string) (*Protocol, error) 
 		return nil, refuse("schema", "", err.Error())
 	case len(s.columns) == 0:
 		return nil, refuse("schema", "", "has no column")
+	}
+	for _, c := range s.columns {
+		if err := checkColumnName("schema", c.name, isMapped(m.Configuration[propMapping])); err != nil {
+			return nil, err
+		}
 	}
 	if err := in.checkPartitioning(s); err != nil {
 		return nil, err
