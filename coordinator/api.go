@@ -154,6 +154,8 @@ type Committed struct {
 	Snapshot twophase.SnapshotVersion
 	// PendingReason says why the answer did not wait for PUBLISHED.
 	PendingReason string
+	// Warnings say who loses a table by its new protocol; only the call that decided has them.
+	Warnings []string
 }
 
 // Delivery is what a transaction did to one table.

@@ -44,7 +44,16 @@ func (c *Catalog) Commit(ctx context.Context, r CommitRequest) (Outcome, error) 
 			return Outcome{}, err
 		}
 	}
-	return c.answer(ctx, ref, want, r.Wait, r.WaitLimit)
+	o, err := c.answer(ctx, ref, want, r.Wait, r.WaitLimit)
+	return want.warn(o), err
+}
+
+// warn puts what the decision warned of into its answer.
+func (want *content) warn(o Outcome) Outcome {
+	if o.Committed != nil {
+		o.Committed.Warnings = want.warnings
+	}
+	return o
 }
 
 func (c *Catalog) decideParts(ctx context.Context, ref txnRef, r CommitRequest, rows []TableInfo, releases []twophase.TableID) (content, error) {
@@ -69,12 +78,16 @@ func (c *Catalog) decideParts(ctx context.Context, ref txnRef, r CommitRequest, 
 type content struct {
 	digests  map[twophase.TableID][]twophase.Digest
 	releases []twophase.TableID
+	warnings []string
 }
 
 func contentOf(parts []*part, releases []twophase.TableID) content {
 	out := content{digests: map[twophase.TableID][]twophase.Digest{}, releases: releases}
 	for _, p := range parts {
 		out.digests[p.row.ID] = p.record.Digests
+		if p.warning != "" {
+			out.warnings = append(out.warnings, "table "+p.row.Name+": "+p.warning)
+		}
 	}
 	return out
 }
@@ -106,7 +119,7 @@ func (c *Catalog) CommitOnce(ctx context.Context, r OnceRequest) (Outcome, strin
 	}
 	o, err := c.answer(ctx, ref, want, r.Wait, r.WaitLimit)
 	c.dropOnce(ref, want, err)
-	return o, c.tokenOf(ref), err
+	return want.warn(o), c.tokenOf(ref), err
 }
 
 // dropOnce removes what a call staged for a transaction that was decided without it:

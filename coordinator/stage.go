@@ -223,6 +223,7 @@ type part struct {
 	read    tables.ReadDeclaration
 	actions *tables.Actions
 	writes  []lock.Write
+	warning string
 }
 
 // assemble puts the listed pieces of a table together, validates them as one, and
@@ -323,7 +324,7 @@ func (c *Catalog) join(ctx context.Context, row TableInfo, digests []twophase.Di
 	if err != nil {
 		return nil, inputError(row.Name, err)
 	}
-	p := &part{row: row, read: head.Read, actions: actions, record: twophase.Part{
+	p := &part{row: row, read: head.Read, actions: actions, warning: tables.ProtocolChange(profile, actions), record: twophase.Part{
 		Table: row.ID, MetaDataID: head.MetaDataID, Digests: digests, Read: read, Facts: facts, Shape: actions.Shape(),
 	}}
 	if len(facts) > c.cfg.Limits.FactsBytes {

@@ -151,13 +151,14 @@ orders  -        0      pending
 	}
 }
 
-// TestPendingIsSaid: a commit that did not wait for all tables is done, and says so.
+// TestPendingIsSaid: a commit that did not wait for all tables is done, and says so, and
+// whom a new protocol shuts out.
 func TestPendingIsSaid(t *testing.T) {
 	var out, stderr bytes.Buffer
 	s := &session{out: &out, err: &stderr}
-	o := &txcoordv1.Outcome{State: &txcoordv1.Outcome_Committed{Committed: &txcoordv1.CommittedOutcome{PendingReason: "orders is frozen"}}}
+	o := &txcoordv1.Outcome{State: &txcoordv1.Outcome_Committed{Committed: &txcoordv1.CommittedOutcome{PendingReason: "orders is frozen", Warnings: []string{"table t: …"}}}}
 	if err := s.showOutcome(&txcoordv1.CommitResponse{Outcome: o}, o); err != nil {
 		t.Fatal(err)
 	}
-	same(t, "txcoord: committed, but not on all tables yet: orders is frozen\n", stderr.String())
+	same(t, "txcoord: committed, but not on all tables yet: orders is frozen\ntxcoord: warning: table t: …\n", stderr.String())
 }

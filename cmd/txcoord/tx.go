@@ -297,6 +297,7 @@ func (s *session) showOutcome(answer proto.Message, o *txcoordv1.Outcome) error 
 	if why := o.GetCommitted().GetPendingReason(); why != "" {
 		s.note("committed, but not on all tables yet: %s", why)
 	}
+	s.warnings(o.GetCommitted().GetWarnings())
 	return s.show(answer, []string{o.GetTransactionId()}, func(g *grid) { outcomeGrid(g, o) })
 }
 

@@ -118,6 +118,7 @@ func committedToProto(o coordinator.Outcome) *pb.CommittedOutcome {
 		DecidedAt:       timestamp(o.DecidedAt),
 		Position:        uint64(o.Position),
 		PendingReason:   text(o.Committed.PendingReason, maxText),
+		Warnings:        wholes(o.Committed.Warnings),
 	}
 }
 

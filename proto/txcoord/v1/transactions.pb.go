@@ -2059,6 +2059,9 @@ type CommittedOutcome struct {
 	Position uint64 `protobuf:"varint,4,opt,name=position,proto3" json:"position,omitempty"`
 	// Why tables are still PENDING, in words, if the answer did not wait for them.
 	PendingReason string `protobuf:"bytes,5,opt,name=pending_reason,json=pendingReason,proto3" json:"pending_reason,omitempty"`
+	// In words, what a change of a table's protocol takes from whom: in the answer of
+	// the call that committed it, and in no later one.
+	Warnings      []string `protobuf:"bytes,6,rep,name=warnings,proto3" json:"warnings,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2126,6 +2129,13 @@ func (x *CommittedOutcome) GetPendingReason() string {
 		return x.PendingReason
 	}
 	return ""
+}
+
+func (x *CommittedOutcome) GetWarnings() []string {
+	if x != nil {
+		return x.Warnings
+	}
+	return nil
 }
 
 // TableDelivery is what a committed transaction did to one table.
@@ -2989,14 +2999,15 @@ const file_txcoord_v1_transactions_proto_rawDesc = "" +
 	"\x0eAbortedOutcome\x126\n" +
 	"\bconflict\x18\x01 \x01(\v2\x1a.txcoord.v1.ConflictDetailR\bconflict\x129\n" +
 	"\n" +
-	"decided_at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\tdecidedAt\"\xee\x01\n" +
+	"decided_at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\tdecidedAt\"\x8a\x02\n" +
 	"\x10CommittedOutcome\x121\n" +
 	"\x06tables\x18\x01 \x03(\v2\x19.txcoord.v1.TableDeliveryR\x06tables\x12)\n" +
 	"\x10snapshot_version\x18\x02 \x01(\x04R\x0fsnapshotVersion\x129\n" +
 	"\n" +
 	"decided_at\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\tdecidedAt\x12\x1a\n" +
 	"\bposition\x18\x04 \x01(\x04R\bposition\x12%\n" +
-	"\x0epending_reason\x18\x05 \x01(\tR\rpendingReason\"\xd9\x01\n" +
+	"\x0epending_reason\x18\x05 \x01(\tR\rpendingReason\x12\x1a\n" +
+	"\bwarnings\x18\x06 \x03(\tR\bwarnings\"\xd9\x01\n" +
 	"\rTableDelivery\x12\x19\n" +
 	"\btable_id\x18\x01 \x01(\tR\atableId\x12\x14\n" +
 	"\x05table\x18\x02 \x01(\tR\x05table\x12/\n" +
