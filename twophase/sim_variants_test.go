@@ -75,6 +75,26 @@ func moreFences(p *profile) {
 // variantRuns bounds the search for a counterexample.
 const variantRuns = 2000
 
+// firstSeeds are tried first, since the search would come to them late. Should the
+// worlds change, so that one breaks nothing any more, there is the search still, and
+// a place here for what it finds.
+var firstSeeds = map[weakness]uint64{
+	weakFenceDecided: 196, weakFenceUncounted: 94, weakVerdictsStay: 60, weakOneAttemptBack: 34, weakUnderCheckpoint: 31,
+}
+
+// seeds are those of the worlds in which a variant may show itself.
+func (v variant) seeds(yield func(uint64) bool) {
+	first := firstSeeds[v.weak]
+	if first > 0 && !yield(first) {
+		return
+	}
+	for seed := uint64(1); seed <= variantRuns; seed++ {
+		if seed != first && !yield(seed) {
+			return
+		}
+	}
+}
+
 // TestVariants: each rule is needed, and the simulator would notice its loss.
 func TestVariants(t *testing.T) {
 	for _, v := range variants {
@@ -85,18 +105,18 @@ func TestVariants(t *testing.T) {
 				v.world(&p)
 			}
 			p.weak = v.weak
-			steps := 0
-			for seed := uint64(1); seed <= variantRuns; seed++ {
+			runs, steps := 0, 0
+			for seed := range v.seeds {
 				w := newWorld(p, seed)
 				broken := w.run()
-				steps += w.step
+				runs, steps = runs+1, steps+w.step
 				if broken == nil {
 					continue
 				}
 				if broken.invariant != v.breaks {
 					t.Fatalf("seed %d broke another invariant than %q: %s", seed, v.breaks, broken)
 				}
-				t.Logf("%d runs, %d steps: %s", seed, steps, broken)
+				t.Logf("seed %d, after %d runs, %d steps: %s", seed, runs, steps, broken)
 				return
 			}
 			t.Fatalf("no counterexample in %d steps", steps)
