@@ -3,6 +3,8 @@ package coordinator
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/txcoord/txcoord/tables"
@@ -71,7 +73,56 @@ func (c *Catalog) heldVersion(ctx context.Context, id twophase.TableID, at fixed
 }
 
 // risk is a setting of a table's own by which another engine may break a hold.
-type risk struct{ text, remedy, property string }
+type risk struct {
+	text, remedy, property string
+
+	table     string
+	keeps     time.Duration
+	breaks    time.Time
+	job, eats string
+}
+
+// told is one line for each property, however many tables it is about.
+func (h hold) told(all []risk) (out []string) {
+	for _, property := range []string{tables.PropFileRetention, tables.PropLogRetention} {
+		var of []risk
+		for _, r := range all {
+			if r.property == property {
+				of = append(of, r)
+			}
+		}
+		switch len(of) {
+		case 0:
+		case 1:
+			out = append(out, of[0].text+"; "+of[0].remedy)
+		default:
+			out = append(out, h.toldOf(of))
+		}
+	}
+	return out
+}
+
+// namedInOneLine bounds the tables that a warning about many names.
+const namedInOneLine = 5
+
+// toldOf is the line for several tables, by the one whose setting breaks the hold first.
+func (h hold) toldOf(of []risk) string {
+	first := slices.MinFunc(of, func(a, b risk) int { return compare(a.keeps, b.keeps) })
+	var names []string
+	for _, r := range of[:min(len(of), namedInOneLine)] {
+		names = append(names, r.table)
+	}
+	if more := len(of) - len(names); more > 0 {
+		names = append(names, fmt.Sprintf("%d more", more))
+	}
+	until := ""
+	if !h.until.IsZero() {
+		until = " until " + h.until.UTC().Format(time.RFC3339)
+	}
+	return fmt.Sprintf("%s of %d tables (%s) is %s or more: from %s on another engine's %s may take away %s versions that %s of snapshot %d needs%s; %s",
+		first.property, len(of), strings.Join(names, ", "), inUnits(first.keeps), first.breaks.UTC().Format(time.RFC3339), first.job, first.eats,
+		h.what, h.snapshot, until, first.remedy)
+}
 
 // risks are the settings of a table that let another engine take away what a hold
 // needs. Ages count from the snapshot: no file of it was removed before, and its
@@ -85,7 +136,7 @@ func (h hold) risks(row TableInfo, p *tables.Profile) (out []risk) {
 		if !h.until.IsZero() && !breaks.Before(h.until) {
 			return
 		}
-		r := risk{property: property}
+		r := risk{property: property, table: row.Name, keeps: keeps, breaks: breaks, job: job, eats: eats}
 		r.text = fmt.Sprintf("%s of table %s is %s: from %s on another engine's %s may take away %s version %d, which %s of snapshot %d needs",
 			property, row.Name, keeps, breaks.UTC().Format(time.RFC3339), job, eats, h.version, h.what, h.snapshot)
 		if h.until.IsZero() {

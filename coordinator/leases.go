@@ -283,21 +283,19 @@ func (c *Catalog) holdWarnings(ctx context.Context, h hold, set *tableSet) []str
 		out = append(out, fmt.Sprintf("the settings of %d further tables were not looked at", n))
 		rows = rows[:warnedAtMost]
 	}
-	found := make([][]string, len(rows))
+	unread, found := make([][]string, len(rows)), make([][]risk, len(rows))
 	_ = parallelIndex(len(rows), 8, func(i int) error {
 		p, err := c.profileOf(ctx, rows[i])
 		if err != nil {
-			found[i] = []string{fmt.Sprintf("the settings of table %s cannot be read: %s", rows[i].Name, messageOf(err))}
+			unread[i] = []string{fmt.Sprintf("the settings of table %s cannot be read: %s", rows[i].Name, messageOf(err))}
 			return nil
 		}
 		at := h
 		at.version = set.tables[rows[i].ID]
-		for _, r := range at.risks(rows[i], p) {
-			found[i] = append(found[i], r.text+"; "+r.remedy)
-		}
+		found[i] = at.risks(rows[i], p)
 		return nil
 	})
-	return slices.Concat(append(found, out)...)
+	return slices.Concat(h.told(slices.Concat(found...)), slices.Concat(unread...), out)
 }
 
 // endLeases takes leases away whose time has passed (R16): counted here on the boot
