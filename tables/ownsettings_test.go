@@ -12,8 +12,12 @@ import (
 func TestDefinitionsThatNoEngineCouldRead(t *testing.T) {
 	const schema = `{"type":"struct","fields":[{"name":"id","type":"long","nullable":true,"metadata":{}}]}`
 	for _, c := range []struct{ key, value, want string }{
-		{"", "x", "no name"}, {"delta.minReaderVersion", "9", "protocol"}, {"delta.appendOnly", "maybe", "true or false"},
-		{"delta.constraints.c", " ", "says nothing"}, {"delta.constraints.", "id > 0", "name"}, {"delta.dataSkippingNumIndexedCols", "-7", "from -1"},
+		{"", "x", "no name"},
+		{"delta.minReaderVersion", "9", "protocol"},
+		{"delta.appendOnly", "maybe", "true or false"},
+		{"delta.constraints.c", " ", "says nothing"},
+		{"delta.constraints.", "id > 0", "name"},
+		{"delta.dataSkippingNumIndexedCols", "-7", "from -1"},
 		{"delta.checkpointInterval", "often", "from 1"},
 	} {
 		_, err := tables.RenderCreate(tables.CreateInput{ID: "x", Schema: schema, Properties: map[string]string{c.key: c.value}})
