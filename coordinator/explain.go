@@ -286,11 +286,18 @@ func (e *explainer) round(s *twophase.State, r *twophase.Round) {
 	e.add(f)
 }
 
+func times[N int | int64 | uint64 | uint32](n N) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
+}
+
 func (e *explainer) guests(t *twophase.Table) {
 	for _, g := range slices.Backward(t.Guests) {
 		f := Finding{
 			Code: FoundForeignCommits, Since: g.Time.Std(), Version: g.Version, Winner: g.Engine,
-			Text: fmt.Sprintf("%s committed %d times; its newest commit is version %d, recorded %s", named(g.Engine), g.Count, g.Version, g.Time.Std().Format(time.RFC3339)),
+			Text: fmt.Sprintf("%s committed %s; its newest commit is version %d, recorded %s", named(g.Engine), times(g.Count), g.Version, g.Time.Std().Format(time.RFC3339)),
 		}
 		e.add(f)
 	}

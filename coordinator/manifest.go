@@ -133,7 +133,7 @@ func (m *manifests) begin(ctx context.Context, shown twophase.SnapshotVersion) e
 func contradicts(what string) *Error {
 	return &Error{
 		Reason:  JournalContradiction,
-		Message: what + ": the journal was restored from an older copy, or is another catalog's; restore the right one, or rebuild the catalog",
+		Message: what + ": the journal is lost, was restored from an older copy, or is another catalog's; give the right store. If it is gone: docs/operations.md, When the journal is lost",
 	}
 }
 

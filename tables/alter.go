@@ -150,7 +150,7 @@ func (c *Alteration) schema(p *Profile, config map[string]string) (string, error
 			return "", alterError("add_columns."+column.Name, column.Type, err.Error(), "write it as in SQL, such as INT or DECIMAL(10,2)")
 		}
 		if slices.ContainsFunc(root.Fields, func(f schemaField) bool { return strings.EqualFold(f.Name, column.Name) }) {
-			return "", alterError("add_columns", column.Name, "is a column of the table", "")
+			return "", alterError("add_columns", column.Name, "the table has a column of this name already", "to change its type or comment: widen_columns, column_comments")
 		}
 		var field schemaField
 		if err := json.Unmarshal(newField(column.Name, t, column.Comment), &field); err != nil {

@@ -18,13 +18,35 @@ var sqlTypes = map[string]string{
 func sqlType(text string) (json.RawMessage, error) {
 	p := typeParser{text: text}
 	t, err := p.dataType(0)
-	if err == nil && p.word() != "" {
-		err = fmt.Errorf("something stands behind the type")
+	switch {
+	case err != nil:
+	case strings.EqualFold(p.word(), "not"):
+		err = fmt.Errorf("columns are nullable here: leave NOT NULL out")
+	case p.word() != "":
+		err = fmt.Errorf("%q stands behind the type", cut(strings.TrimSpace(text[p.at:])))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%q is not a type: %w", cut(text), err)
 	}
 	return t, nil
+}
+
+// SchemaString is the schema, as a log has it, of a new table with these columns. All
+// are nullable.
+func SchemaString(columns []NewColumn) (string, error) {
+	fields := []json.RawMessage{}
+	for _, c := range columns {
+		t, err := sqlType(c.Type)
+		if err != nil {
+			return "", alterError("columns."+c.Name, c.Type, err.Error(), "write it as in SQL, such as INT or DECIMAL(10,2)")
+		}
+		fields = append(fields, newField(c.Name, t, c.Comment))
+	}
+	b, err := json.Marshal(struct {
+		Type   string            `json:"type"`
+		Fields []json.RawMessage `json:"fields"`
+	}{"struct", fields})
+	return string(b), err
 }
 
 type typeParser struct {

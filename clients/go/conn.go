@@ -22,6 +22,8 @@ type conn struct {
 	seen     *atomic.Uint64
 	failFast bool
 	reached  *atomic.Bool // some server, by some call
+	// addresses are those that are reached without TLS.
+	addresses []string
 }
 
 // Invoke makes a call until its answer says something. All calls of the contract
@@ -35,7 +37,7 @@ func (c *conn) Invoke(ctx context.Context, method string, args, reply any, opts 
 		limit *= 2
 		err := c.under.Invoke(ctx, method, c.fill(args), reply, opts...)
 		if err != nil {
-			return fromRPC(err)
+			return c.diagnose(ctx, fromRPC(err))
 		}
 		c.observeAnswer(reply)
 		return nil
@@ -48,7 +50,7 @@ func (c *conn) NewStream(
 ) (grpc.ClientStream, error) {
 	s, err := c.under.NewStream(ctx, desc, method, opts...)
 	if err != nil {
-		return nil, fromRPC(err)
+		return nil, c.diagnose(ctx, fromRPC(err))
 	}
 	return &stream{ClientStream: s, conn: c}, nil
 }
@@ -64,7 +66,7 @@ func (s *stream) SendMsg(m any) error {
 
 func (s *stream) RecvMsg(m any) error {
 	if err := s.ClientStream.RecvMsg(m); err != nil {
-		return fromRPC(err)
+		return s.conn.diagnose(s.Context(), fromRPC(err))
 	}
 	s.conn.observeAnswer(m)
 	return nil

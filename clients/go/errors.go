@@ -91,6 +91,7 @@ type Error struct {
 	// RetryAfter is how long the server asks to wait; 0 if it does not.
 	RetryAfter time.Duration
 
+	tls    error // what client and server do not agree on
 	status *status.Status
 }
 
@@ -106,7 +107,7 @@ func (e *Error) Error() string {
 func (e *Error) Is(target error) bool {
 	c, ok := target.(class)
 	if !ok {
-		return false
+		return e.tls != nil && target == e.tls
 	}
 	if e.lost() {
 		return c.code == codes.Unavailable

@@ -41,9 +41,13 @@ func (c *conn) retry(ctx context.Context, call func() error) error {
 	}
 }
 
-// hopeless reports whether to give up at once: no server was ever reached, and the
-// caller does not want to wait for one.
+// hopeless reports whether to give up at once: no server was ever reached, and either
+// the two cannot agree on TLS, or the caller does not want to wait for one.
 func (c *conn) hopeless(err error) bool {
+	var e *Error
+	if errors.As(err, &e) && e.tls != nil {
+		return true
+	}
 	if !isUnreached(err) {
 		c.reached.Store(true)
 		return false

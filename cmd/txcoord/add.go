@@ -39,7 +39,7 @@ func (c *txAdd) Run(ctx context.Context, s *session) error {
 	return s.call(ctx, "adding to "+c.Table, func(ctx context.Context, api *client.Client) error {
 		d, err := api.Tables.DescribeTable(ctx, &txcoordv1.DescribeTableRequest{Table: c.Table})
 		if err != nil {
-			return err
+			return advise(err, map[string]string{"TABLE_NOT_FOUND": "A table that begins in this transaction takes Parquet files where it is made: txcoord tx create NAME LOCATION --add FILE --token TOKEN …"})
 		}
 		actions, err := c.actions(ctx, s, d)
 		if err != nil {
@@ -92,19 +92,26 @@ func (c *txAdd) actions(ctx context.Context, s *session, d *txcoordv1.DescribeTa
 		return nil, err
 	}
 	st := d.GetState()
-	table, err := datafile.NewTable(st.GetSchemaJson(), st.GetPartitionColumns(), st.GetProperties())
+	return s.addActions(ctx, c.Table, root, st.GetSchemaJson(), st.GetPartitionColumns(), st.GetProperties(), c.Files, c.Partition)
+}
+
+// addActions makes an add for each file of a table, which need not be there yet.
+func (s *session) addActions(
+	ctx context.Context, name, root, schema string, partitionBy []string, properties map[string]string, files, partition []string,
+) ([]byte, error) {
+	table, err := datafile.NewTable(schema, partitionBy, properties)
 	if err != nil {
-		return nil, fmt.Errorf("read the schema of %s: %w", c.Table, err)
+		return nil, fmt.Errorf("read the schema of %s: %w", name, err)
 	}
 	values := map[string]*string{}
-	for _, p := range c.Partition {
+	for _, p := range partition {
 		for column, value := range partitionOf(strings.ReplaceAll(p, ",", `\,`)) {
 			values[column] = value
 		}
 	}
 	var lines bytes.Buffer
-	for i, name := range c.Files {
-		s.busy.now("reading footers, %d of %d", i, len(c.Files))
+	for i, name := range files {
+		s.busy.now("reading footers, %d of %d", i, len(files))
 		line, err := addAction(ctx, table, root, name, values)
 		if err != nil {
 			return nil, err
@@ -118,6 +125,9 @@ func (c *txAdd) actions(ctx context.Context, s *session, d *txcoordv1.DescribeTa
 // localRoot is the folder of a table on this machine.
 func localRoot(uri string) (string, error) {
 	path, ok := strings.CutPrefix(uri, "file://")
+	if filepath.IsAbs(uri) {
+		return filepath.EvalSymlinks(uri)
+	}
 	if !ok {
 		return "", usage("table", uri, "its files are not on this machine, so their footers cannot be read from here; stage the actions with tx stage")
 	}

@@ -52,7 +52,11 @@ var engines = map[string]engine{
 		},
 	},
 	"duckdb": {
-		comment: "--", before: []string{"INSTALL delta;", "LOAD delta;"},
+		comment: "--", before: []string{
+			"-- INSTALL fetches the extension. Without a network, pip install duckdb-extension-delta of DuckDB's own version, and",
+			"-- LOAD '<site-packages>/duckdb_extension_delta/extensions/v<version>/delta.duckdb_extension', unsigned extensions allowed.",
+			"INSTALL delta;", "LOAD delta;",
+		},
 		table: func(name string, t *txcoordv1.SnapshotTable) []string {
 			return []string{fmt.Sprintf(`CREATE OR REPLACE VIEW %s AS SELECT * FROM delta_scan(%s, version => %d);`,
 				sqlName(name), sqlString(location(t.GetUri(), "s3", false)), t.GetVersion())}

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -23,11 +25,7 @@ func (c *Config) BeforeResolve(ctx *kong.Context, s *session) error {
 	if path == "" {
 		return nil
 	}
-	raw, err := os.ReadFile(path)
-	if err != nil {
-		return usage("--config", path, err.Error())
-	}
-	file, err := parseConfig(raw, serveFlags(ctx))
+	file, err := readConfig(path, serveFlags(ctx))
 	if err != nil {
 		return usage("--config", path, err.Error())
 	}
@@ -79,8 +77,56 @@ func serveFlags(ctx *kong.Context) fileFlags {
 	return out
 }
 
+// readConfig reads a file. Relative paths in it are taken from its folder, so that it
+// means the same wherever a server is started.
+func readConfig(path string, flags fileFlags) (map[string]any, error) {
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	out, err := parseConfig(raw, flags)
+	if err != nil {
+		return nil, err
+	}
+	folder, err := filepath.Abs(filepath.Dir(path))
+	if err != nil {
+		return nil, err
+	}
+	for name, value := range out {
+		out[name] = from(folder, flags[name], value)
+	}
+	return out, nil
+}
+
+// from is a value of a flag with its paths, if it has any, taken from a folder.
+func from(folder string, flag *kong.Flag, value any) any {
+	switch v := value.(type) {
+	case []any:
+		for i := range v {
+			v[i] = from(folder, flag, v[i])
+		}
+	case string:
+		for _, scheme := range []string{"bolt:", socketScheme} {
+			if path, ok := strings.CutPrefix(v, scheme); ok && path != "" && (flag.Name == "store" || flag.Name == "listen") {
+				return scheme + absolute(folder, path)
+			}
+		}
+		if v != "" && slices.Contains([]string{"FILE", "PATH", "PREFIX"}, flag.PlaceHolder) && !strings.Contains(v, "://") {
+			return absolute(folder, v)
+		}
+	}
+	return value
+}
+
+func absolute(folder, path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(folder, path)
+}
+
 // parseConfig reads a file: a mapping of flags' names to their values. It refuses
-// what it does not know.
+// what it does not know, and names all that it refuses.
 func parseConfig(raw []byte, flags fileFlags) (map[string]any, error) {
 	var doc yaml.Node
 	if err := yaml.NewDecoder(bytes.NewReader(raw)).Decode(&doc); errors.Is(err, io.EOF) {
@@ -93,22 +139,24 @@ func parseConfig(raw []byte, flags fileFlags) (map[string]any, error) {
 		return nil, fmt.Errorf("line %d: want a mapping, such as `warehouse: /srv/lake`", top.Line)
 	}
 	out := map[string]any{}
+	var wrong []error
 	for i := 0; i+1 < len(top.Content); i += 2 {
 		key, value := top.Content[i], top.Content[i+1]
 		flag, ok := flags[key.Value]
 		if !ok {
-			return nil, fmt.Errorf("line %d: there is no %q; docs/configuration.md lists what there is", key.Line, key.Value)
+			wrong = append(wrong, fmt.Errorf("line %d: there is no %q; docs/configuration.md lists what there is", key.Line, key.Value))
+			continue
 		}
 		if _, twice := out[key.Value]; twice {
-			return nil, fmt.Errorf("line %d: %s stands there twice", key.Line, key.Value)
+			wrong = append(wrong, fmt.Errorf("line %d: %s stands there twice", key.Line, key.Value))
 		}
 		v, err := fileValue(flag, value)
 		if err != nil {
-			return nil, fmt.Errorf("line %d: %s: %w", value.Line, key.Value, err)
+			wrong = append(wrong, fmt.Errorf("line %d: %s: %w", value.Line, key.Value, err))
 		}
 		out[key.Value] = v
 	}
-	return out, nil
+	return out, errors.Join(wrong...)
 }
 
 // fileValue is a value as kong takes it. Scalars stay text, as on the command line,
@@ -145,7 +193,7 @@ func fileValue(flag *kong.Flag, n *yaml.Node) (any, error) {
 }
 
 type configCommands struct {
-	Check configCheckCommand `cmd:"" help:"Say what is wrong with a configuration file; nothing is opened."`
+	Check configCheckCommand `cmd:"" help:"Say what is wrong with a configuration file. Of what it names only the TLS, access and password files are opened."`
 	Print configPrintCommand `cmd:"" help:"Print the configuration that serve would have, with where each value comes from."`
 }
 
@@ -154,7 +202,11 @@ type configCheckCommand struct {
 }
 
 func (c *configCheckCommand) Run(_ context.Context, s *session) error {
-	if _, err := effective(s, c.File); err != nil {
+	config, _, err := effective(s, c.File)
+	if err != nil {
+		return err
+	}
+	if err := config.checkFiles(s); err != nil {
 		return err
 	}
 	return s.say(c.File + " is in order")
@@ -165,7 +217,7 @@ type configPrintCommand struct {
 }
 
 func (c *configPrintCommand) Run(_ context.Context, s *session) error {
-	all, err := effective(s, c.File)
+	_, all, err := effective(s, c.File)
 	if err != nil {
 		return err
 	}
@@ -176,11 +228,50 @@ func (c *configPrintCommand) Run(_ context.Context, s *session) error {
 		}
 		lines := strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
 		lines[0] += " # " + v.from
+		if v.name == "limit" {
+			lines = append(lines, otherLimits(v.value)...)
+		}
 		if err := s.say(strings.Join(lines, "\n")); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// otherLimits are those that are not set, as comments.
+func otherLimits(set any) (lines []string) {
+	given, _ := set.(map[string]string)
+	for _, l := range limits {
+		if _, ok := given[l.name]; !ok {
+			lines = append(lines, fmt.Sprintf("    # %s: %s", l.name, l.def))
+		}
+	}
+	return lines
+}
+
+// checkFiles opens the files that the configuration names, as serve would, but for
+// those that it writes, and says all that is wrong.
+func (c *Config) checkFiles(s *session) error {
+	guarded := c.Security
+	guarded.AuditLog = ""
+	access := guarded
+	access.TLSCert = ""
+	_, accessErr := access.open(slog.New(slog.DiscardHandler))
+	guarded.Access = ""
+	_, tlsErr := guarded.open(slog.New(slog.DiscardHandler))
+	_, clientErr := s.tls()
+	all := []error{accessErr, tlsErr, clientErr}
+	for _, f := range [][2]string{
+		{"--etcd-ca", c.EtcdCA}, {"--etcd-cert", c.EtcdCert}, {"--etcd-key", c.EtcdKey}, {"--etcd-password-file", c.EtcdPasswordFile},
+	} {
+		if f[1] == "" {
+			continue
+		}
+		if _, err := os.ReadFile(f[1]); err != nil {
+			all = append(all, usage(f[0], f[1], err.Error()))
+		}
+	}
+	return errors.Join(all...)
 }
 
 // setting is a flag of serve with its value.
@@ -190,7 +281,7 @@ type setting struct {
 }
 
 // effective parses what `serve --config FILE` would, and validates it.
-func effective(s *session, path string) ([]setting, error) {
+func effective(s *session, path string) (*Config, []setting, error) {
 	args := []string{"serve"}
 	if s.Catalog != rpc.DefaultCatalog {
 		args = append(args, "--catalog", s.Catalog)
@@ -201,20 +292,16 @@ func effective(s *session, path string) ([]setting, error) {
 	var grammar commands
 	parser, err := newParser(&grammar, s)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	ctx, err := parser.Parse(args)
 	if err != nil {
-		return nil, usageOf(err)
+		return nil, nil, usageOf(err)
 	}
 	var file map[string]any
 	if path = configPath(ctx, s.env); path != "" {
-		raw, err := os.ReadFile(path)
-		if err != nil {
-			return nil, err
-		}
-		if file, err = parseConfig(raw, serveFlags(ctx)); err != nil {
-			return nil, err
+		if file, err = readConfig(path, serveFlags(ctx)); err != nil {
+			return nil, nil, err
 		}
 	}
 	var out []setting
@@ -222,7 +309,7 @@ func effective(s *session, path string) ([]setting, error) {
 		out = append(out, setting{name, origin(flag, file, s.env), ctx.FlagValue(flag)})
 	}
 	slices.SortFunc(out, func(a, b setting) int { return strings.Compare(a.name, b.name) })
-	return out, nil
+	return &grammar.Serve.Config, out, nil
 }
 
 func origin(flag *kong.Flag, file map[string]any, env lookup) string {

@@ -25,7 +25,7 @@ func TestConfigFile(t *testing.T) {
 	wantCode(t, nil, o, 0)
 	var got []string
 	for _, l := range strings.Split(o.out, "\n") {
-		if strings.Contains(l, "# file") || strings.Contains(l, "# $") || strings.HasPrefix(l, " ") {
+		if strings.Contains(l, "# file") || strings.Contains(l, "# $") || strings.HasPrefix(l, " ") && !strings.HasPrefix(l, "    # ") {
 			got = append(got, l)
 		}
 	}
@@ -37,6 +37,50 @@ func TestConfigFile(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
+	if !strings.Contains(o.out, "\n    # default_ttl: 1h\n") || strings.Contains(o.out, "# key_bytes") {
+		t.Errorf("limits: %s", o.out)
+	}
+}
+
+// Relative paths are taken from the file's folder, wherever the command runs.
+func TestPathsInConfigFiles(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "etc", "c.yaml")
+	if err := os.Mkdir(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	put(t, path, "warehouse: ../lake\nallow: [more, /c, s3://b/x]\nstore: bolt:s.db\nlisten: unix:sock\nready-file: r\n")
+	t.Chdir(dir)
+	o := txcoord(t, nil, "", "config", "print", filepath.Join("etc", "c.yaml"))
+	wantCode(t, nil, o, 0)
+	dir = strings.TrimPrefix(dir, "file://")
+	for _, want := range []string{
+		"warehouse: file://" + dir + "/lake # file", "- file://" + dir + "/etc/more\n", "- file:///c\n", "- s3://b/x\n",
+		"store: bolt:" + dir + "/etc/s.db # file", "listen: unix:" + dir + "/etc/sock # file", "ready-file: " + dir + "/etc/r # file",
+	} {
+		if !strings.Contains(strings.ReplaceAll(o.out, "warehouse: "+dir, "warehouse: file://"+dir), want) {
+			t.Errorf("want %q in\n%s", want, o.out)
+		}
+	}
+}
+
+// config check opens what serve would, and reports all mistakes at once.
+func TestConfigCheckOpensFiles(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "c.yaml")
+	text := "warehouse: lake\ntls-cert: server.pem\ntls-key: server.key\naccess: access.yaml\naudit-log: audit\n"
+	put(t, path, text)
+	wantCode(t, nil, txcoord(t, nil, "", "config", "check", path), 2, "--access", "access.yaml", "--tls-cert", "server.pem", "no such file")
+	certificates(t, dir)
+	put(t, filepath.Join(dir, "access.yaml"), "roles: {}\n")
+	wantCode(t, nil, txcoord(t, nil, "", "config", "check", path), 0)
+	for _, name := range []string{"audit", "lake"} {
+		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
+			t.Errorf("the check made %s", name)
+		}
+	}
+	put(t, path, text+"nope: 1\nalso: 2\nstop-timeout: [1]\n")
+	wantCode(t, nil, txcoord(t, nil, "", "config", "check", path), 2, `line 6: there is no "nope"`, `line 7: there is no "also"`, "line 8: stop-timeout")
 }
 
 func TestServeReadsItsFile(t *testing.T) {
@@ -129,7 +173,7 @@ const configurationHead = `# Configuration
 
 Generated from the code. ` + "`txcoord serve`" + ` takes each value as a flag (` + "`--listen`" + `), from a variable, or from a YAML file (` + "`--config`" + `, or
 ` + "`TXCOORD_CONFIG`" + `) whose keys are the flags' names. A flag counts before its variable, a variable before the file, the file before the default. Keys that are
-not known are refused, with their line. Secrets stand in files of their own, or in variables, never in this one.
+not known are refused, with their line. Relative paths in the file are taken from the file's folder. Secrets stand in files of their own, or in variables, never in this one.
 
 ` + "```yaml" + `
 warehouse: /srv/lake
@@ -143,7 +187,8 @@ limit:
   queue_bytes: 512MiB
 ` + "```" + `
 
-` + "`txcoord config check FILE`" + ` says what is wrong and opens nothing; ` + "`txcoord config print FILE`" + ` prints every value, and where it comes from.
+` + "`txcoord config check FILE`" + ` says what is wrong; of what the file names it opens the TLS, access and password files.
+` + "`txcoord config print FILE`" + ` prints every value, and where it comes from; limits that are not set are comments.
 
 | key | variable | default | meaning |
 |---|---|---|---|

@@ -3,19 +3,22 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
 
 	client "github.com/txcoord/txcoord/clients/go"
 	txcoordv1 "github.com/txcoord/txcoord/proto/txcoord/v1"
+	"github.com/txcoord/txcoord/tables"
 )
 
 // defineFlags describe a new table.
 type defineFlags struct {
 	Name        string            `arg:"" help:"Name of the table in the catalog."`
 	Location    string            `arg:"" help:"Where it shall be: a URI or a path. A relative path is taken from where this command runs; the path has to be the same on the server's machine."`
-	Schema      string            `required:"" placeholder:"JSON|@FILE" help:"Its schema as Delta's log has it (a Spark struct), or @FILE with that."`
+	Schema      string            `placeholder:"JSON|@FILE" help:"Its schema as Delta's log has it (a Spark struct), or @FILE with that." xor:"schema" required:""`
+	Column      []string          `placeholder:"'NAME TYPE'" sep:"none" help:"Its columns instead, in order, each with its type as in SQL, and a comment if you like: 'price DECIMAL(10,2) COMMENT what it costs'. They are nullable." xor:"schema" required:""`
 	PartitionBy []string          `placeholder:"COLUMN" help:"Columns to partition by, in order."`
 	Property    map[string]string `placeholder:"KEY=VALUE" help:"Table properties, such as delta.appendOnly=true."`
 	Description string            `help:"What the table is, in words."`
@@ -27,18 +30,34 @@ func (c *defineFlags) table() (*txcoordv1.NewTable, error) {
 	if err != nil {
 		return nil, err
 	}
-	schema := c.Schema
-	if file, ok := strings.CutPrefix(schema, "@"); ok {
-		b, err := os.ReadFile(file)
-		if err != nil {
-			return nil, err
-		}
-		schema = string(b)
+	schema, err := c.schema()
+	if err != nil {
+		return nil, err
 	}
 	return &txcoordv1.NewTable{
 		Uri: uri, SchemaJson: schema, PartitionColumns: c.PartitionBy, Properties: c.Property, Description: c.Description,
 		Mode: modeOf(c.Mode), OneTxnPerVersion: c.OneTxnPer,
 	}, nil
+}
+
+// schema is what --schema or --column says.
+func (c *defineFlags) schema() (string, error) {
+	if file, ok := strings.CutPrefix(c.Schema, "@"); ok {
+		b, err := os.ReadFile(file)
+		return string(b), err
+	}
+	if len(c.Column) == 0 {
+		return c.Schema, nil
+	}
+	var all []tables.NewColumn
+	for _, text := range c.Column {
+		column, err := columnOf("--column", text)
+		if err != nil {
+			return "", err
+		}
+		all = append(all, tables.NewColumn{Name: column.GetName(), Type: column.GetType(), Comment: column.GetComment()})
+	}
+	return tables.SchemaString(all)
 }
 
 // alterFlags say what of a table changes.
@@ -56,7 +75,7 @@ func (f *alterFlags) change() (*txcoordv1.TableAlteration, error) {
 		SetProperties: f.Set, UnsetProperties: f.Unset, WidenColumns: f.Widen, ColumnComments: f.Comment, Description: f.Description,
 	}
 	for _, text := range f.AddColumn {
-		column, err := columnOf(text)
+		column, err := columnOf("--add-column", text)
 		if err != nil {
 			return nil, err
 		}
@@ -69,13 +88,13 @@ func (f *alterFlags) change() (*txcoordv1.TableAlteration, error) {
 }
 
 // columnOf reads "name TYPE COMMENT text".
-func columnOf(text string) (*txcoordv1.NewColumn, error) {
+func columnOf(flag, text string) (*txcoordv1.NewColumn, error) {
 	name, rest, ok := strings.Cut(strings.TrimSpace(text), " ")
 	if quoted, isQuoted := strings.CutPrefix(strings.TrimSpace(text), "`"); isQuoted {
 		name, rest, ok = strings.Cut(quoted, "`")
 	}
 	if !ok || strings.TrimSpace(rest) == "" {
-		return nil, usage("--add-column", text, "write 'NAME TYPE', such as 'price DECIMAL(10,2)'")
+		return nil, usage(flag, text, "write 'NAME TYPE', such as 'price DECIMAL(10,2)'")
 	}
 	kind, comment := rest, ""
 	if i := strings.Index(strings.ToUpper(rest), " COMMENT "); i >= 0 {
@@ -97,6 +116,10 @@ func (c *tablesAlter) Run(ctx context.Context, s *session) error {
 	}
 	return s.call(ctx, "altering "+c.Table, func(ctx context.Context, api *client.Client) error {
 		done, err := api.AlterTable(ctx, c.Key, c.Table, change)
+		var e *client.Error
+		if errors.As(err, &e) && errors.Is(e, client.ErrInvalid) {
+			return e // the transaction is made by this command, so its id and key say nothing
+		}
 		if err != nil {
 			return err
 		}
@@ -110,7 +133,9 @@ func (c *tablesAlter) Run(ctx context.Context, s *session) error {
 type txCreate struct {
 	Token string `required:"" help:"The transaction's token, from tx begin." placeholder:"TOKEN"`
 	defineFlags
-	Actions string `arg:"" optional:"" help:"File with Delta actions for version 0 of the table, one JSON object a line; - is standard input. Without it the table begins empty."`
+	Actions   string   `arg:"" optional:"" help:"File with Delta actions for version 0 of the table, one JSON object a line; - is standard input. Without it, and without --add, the table begins empty."`
+	Add       []string `help:"A Parquet file that lies in the table's folder, and is in its version 0; as tx add takes it. May be given several times." placeholder:"FILE" sep:"none"`
+	Partition []string `help:"Partition value of all files of --add, for what their paths do not say. COLUMN alone is null." placeholder:"COLUMN=VALUE" sep:"none"`
 }
 
 func (c *txCreate) Run(ctx context.Context, s *session) error {
@@ -122,6 +147,14 @@ func (c *txCreate) Run(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
+	added, err := c.added(ctx, s, table)
+	if err != nil {
+		return err
+	}
+	if len(actions) > 0 && actions[len(actions)-1] != '\n' {
+		actions = append(actions, '\n')
+	}
+	actions = append(actions, added...)
 	return s.call(ctx, "staging "+c.Name, func(ctx context.Context, api *client.Client) error {
 		part, err := stagePart(ctx, api, c.Token, &txcoordv1.OnceTable{Table: c.Name, Create: table, Actions: actions})
 		if err != nil {
@@ -129,6 +162,18 @@ func (c *txCreate) Run(ctx context.Context, s *session) error {
 		}
 		return s.showPart(c.Name, part)
 	})
+}
+
+// added are the actions for --add.
+func (c *txCreate) added(ctx context.Context, s *session, t *txcoordv1.NewTable) ([]byte, error) {
+	if len(c.Add) == 0 {
+		return nil, nil
+	}
+	root, err := localRoot(t.GetUri())
+	if err != nil {
+		return nil, err
+	}
+	return s.addActions(ctx, c.Name, root, t.GetSchemaJson(), t.GetPartitionColumns(), t.GetProperties(), c.Add, c.Partition)
 }
 
 func (s *session) optionalInput(name string) ([]byte, error) {

@@ -33,9 +33,34 @@ func TestDocumentedCommandsWork(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	runScripts(t, bash, string(text))
+}
+
+// TestReadmeWorks runs what README.md says under "Use it", but for the build.
+func TestReadmeWorks(t *testing.T) {
+	bash, err := exec.LookPath("bash")
+	if err != nil {
+		t.Skip("skipped: the page is a script for bash, which is not here")
+	}
+	text, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, use, _ := strings.Cut(string(text), "## Use it")
+	use, _, _ = strings.Cut(use, "From Go")
+	before, after, ok := strings.Cut(use, "go build -o bin/ ./cmd/txcoord && export PATH=$PWD/bin:$PATH\n")
+	if !ok {
+		t.Fatal("the page begins with something else")
+	}
+	runScripts(t, bash, before+after)
+}
+
+// runScripts runs a page's scripts one after the other, in a folder of their own.
+func runScripts(t *testing.T, bash, text string) {
+	t.Helper()
 	script := "set -euo pipefail\ntrap 'kill %1; wait' EXIT\n" + inProcess
-	for _, m := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllSubmatch(text, -1) {
-		script += string(m[1])
+	for _, m := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(text, -1) {
+		script += m[1]
 	}
 	calls := t.TempDir()
 	t.Chdir(t.TempDir())

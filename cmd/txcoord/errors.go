@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	client "github.com/txcoord/txcoord/clients/go"
+	"github.com/txcoord/txcoord/coordinator"
 	"github.com/txcoord/txcoord/lock"
 	"github.com/txcoord/txcoord/lock/boltstore"
 	"github.com/txcoord/txcoord/tables"
@@ -84,6 +85,7 @@ func exitCode(err error) int {
 	var e *client.Error
 	var use *usageError
 	var path *fs.PathError
+	var lost *coordinator.Error
 	switch {
 	case err == nil:
 		return exitOK
@@ -91,6 +93,8 @@ func exitCode(err error) int {
 		return coded.code
 	case errors.As(err, &use), errors.As(err, &path), isInput(err):
 		return exitUsage
+	case errors.As(err, &lost) && (lost.Reason == coordinator.JournalContradiction || lost.Reason == coordinator.LogContradiction):
+		return exitDataLoss
 	case errors.Is(err, boltstore.ErrInUse), errors.Is(err, lock.ErrUnfit), errors.Is(err, objstore.ErrUnconditional):
 		return exitPrecondition
 	case errors.Is(err, lock.ErrMisconfigured), errors.Is(err, objstore.ErrMisconfigured):

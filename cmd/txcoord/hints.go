@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	client "github.com/txcoord/txcoord/clients/go"
+	txcoordv1 "github.com/txcoord/txcoord/proto/txcoord/v1"
 )
 
 // hinted is an error with what to do about it on the command line. Messages of the
@@ -54,6 +55,22 @@ func nextAttempt(how string) map[string]string {
 	}
 }
 
+// commitHints are nextAttempt for a transaction that is known by its token only: the
+// server, which is asked once, knows its key.
+func commitHints(ctx context.Context, api *client.Client, token string, err error) map[string]string {
+	if !errors.Is(err, client.ErrAborted) {
+		return nil
+	}
+	a, askErr := api.Transactions.GetOutcome(ctx, &txcoordv1.GetOutcomeRequest{Transaction: &txcoordv1.GetOutcomeRequest_Token{Token: token}})
+	if askErr != nil {
+		return nextAttempt("txcoord tx show --token TOKEN says its key and attempt")
+	}
+	if a.GetOutcome().GetKey() == "" {
+		return nextAttempt("it has no key: txcoord tx begin, and stage anew")
+	}
+	return nextAttempt(fmt.Sprintf("txcoord tx begin --key %s --attempt %d", shellWord(a.GetOutcome().GetKey()), a.GetOutcome().GetAttempt()+1))
+}
+
 var showHints = map[string]string{
 	"OUTCOME_EXPIRED": "Name the transaction by --token; or say --begun-after TIME, if you are sure that the key was first used after that time.",
 }
@@ -73,6 +90,17 @@ func (s *session) explain(err error) error {
 	var e *client.Error
 	if !errors.As(err, &e) || e.Reason != "" {
 		return err
+	}
+	switch {
+	case errors.Is(err, client.ErrServerTLS):
+		return &hinted{&unreached{err, "the server at " + s.Server + " speaks TLS, and this command does not"},
+			"Say whom to trust: --tls-ca FILE with the authority of its certificate (or TXCOORD_TLS_CA), or --tls for those of the system."}
+	case errors.Is(err, client.ErrServerPlain):
+		return &hinted{&unreached{err, "the server at " + s.Server + " does not speak TLS, and this command does"},
+			"Leave out --tls, --tls-ca, --client-cert and --client-key, and their variables; or start the server with --tls-cert and --tls-key."}
+	case errors.Is(err, client.ErrCertificate):
+		return &hinted{&unreached{err, "no TLS with the server at " + s.Server + ": " + tlsCause(e.Message)},
+			"Its certificate has to be valid, for this address, and signed by an authority of --tls-ca (--tls: of the system); its own authorities (serve --tls-client-ca) have to have signed --client-cert."}
 	}
 	host, _, splitErr := net.SplitHostPort(s.Server)
 	switch {
@@ -97,6 +125,16 @@ func hasAny(s string, parts ...string) bool {
 		}
 	}
 	return false
+}
+
+// tlsCause is what gRPC's message says of a certificate.
+func tlsCause(message string) string {
+	for _, begin := range []string{"x509: ", "remote error: "} {
+		if _, cause, ok := strings.Cut(message, begin); ok {
+			return strings.Trim(cause, `"`)
+		}
+	}
+	return message
 }
 
 // dialCause is the end of gRPC's message: connection refused.

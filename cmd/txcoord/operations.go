@@ -258,7 +258,7 @@ func checkpointText(a *txcoordv1.MaintainTableResponse) string {
 	}
 	text := done(a.GetDryRun(), "written", "would be written")
 	if c.GetFiles() > 0 {
-		text += fmt.Sprintf(", %d files, %s", c.GetFiles(), bytesText(c.GetBytes()))
+		text += fmt.Sprintf(", %s, %s", filesText(c.GetFiles()), bytesText(c.GetBytes()))
 	}
 	return text
 }
@@ -296,4 +296,11 @@ func bytesText(n uint64) string {
 		return fmt.Sprintf("%d B", n)
 	}
 	return fmt.Sprintf("%.1f %s", f, units[i])
+}
+
+func filesText[N int64 | uint64 | int32 | uint32](n N) string {
+	if n == 1 {
+		return "1 file"
+	}
+	return fmt.Sprintf("%d files", n)
 }

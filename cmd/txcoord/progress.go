@@ -40,6 +40,9 @@ func watchTime(w io.Writer, doing string) *progress {
 
 // now says what is being done at the moment.
 func (p *progress) now(format string, args ...any) {
+	if p == nil { // no call runs yet
+		return
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.doing = fmt.Sprintf(format, args...)

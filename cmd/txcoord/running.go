@@ -57,13 +57,9 @@ func open(ctx context.Context, c *Config, catalog, address string, log *slog.Log
 
 // openOn opens a catalog over the places of its objects.
 func openOn(ctx context.Context, c *Config, catalog, address string, objects *objects, journal *journalStore, log *slog.Logger) (*running, error) {
-	store, err := journal.open(ctx)
+	store, created, err := openStore(ctx, c, catalog, objects, journal)
 	if err != nil {
-		return nil, fmt.Errorf("open the store: %w", err)
-	}
-	created, err := isNew(ctx, store)
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("open the store: %w", err), store.Close())
+		return nil, err
 	}
 	logs, closeLogs, err := c.openLogStore(ctx, log)
 	if err != nil {
@@ -82,6 +78,35 @@ func openOn(ctx context.Context, c *Config, catalog, address string, objects *ob
 		return nil, errors.Join(err, closeLogs(), store.Close())
 	}
 	return r, nil
+}
+
+// openStore opens a store, and says whether there is no journal in it yet. Where the
+// warehouse knows of one it errs, before anything is made.
+func openStore(ctx context.Context, c *Config, catalog string, objects *objects, journal *journalStore) (lock.Store, bool, error) {
+	if journal.absent != nil && journal.absent() {
+		if err := coordinator.CheckUnused(ctx, objects, c.Warehouse, catalog); err != nil {
+			return nil, false, fmt.Errorf("open %s: %w", journal.name, err)
+		}
+	}
+	store, err := journal.open(ctx)
+	if err != nil {
+		return nil, false, fmt.Errorf("open the store: %w", err)
+	}
+	created, err := isNew(ctx, store)
+	if err != nil {
+		return nil, false, errors.Join(fmt.Errorf("open the store: %w", err), store.Close())
+	}
+	if !created {
+		return store, false, nil
+	}
+	if err := coordinator.CheckUnused(ctx, objects, c.Warehouse, catalog); err != nil {
+		// Another replica may have made the journal, and a manifest, since we looked.
+		if again, againErr := isNew(ctx, store); againErr == nil && !again {
+			return store, false, nil
+		}
+		return nil, false, errors.Join(fmt.Errorf("open %s: %w", journal.name, err), store.Close())
+	}
+	return store, true, nil
 }
 
 func (r *running) openCatalog(ctx context.Context) (*coordinator.Catalog, error) {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"crypto/tls"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -222,14 +223,30 @@ func (c *accessTokenCommand) Run(s *session) error {
 		end = &t
 	}
 	secret, known := access.NewToken(c.Principal, end)
-	if s.Output == "id" {
-		return s.say(secret)
-	}
-	text := fmt.Sprintf("token (shown only now): %s\n\nfor the access file, under tokens:\n- principal: %q\n  sha256: %s", secret, known.Principal, known.SHA256)
+	entry := fmt.Sprintf("for the access file, under tokens:\n- principal: %q\n  sha256: %s", known.Principal, known.SHA256)
 	if end != nil {
-		text += "\n  not_after: " + end.Format(time.RFC3339)
+		entry += "\n  not_after: " + end.Format(time.RFC3339)
 	}
-	return s.say(text)
+	switch s.Output {
+	case "id":
+		s.note("%s", entry)
+		return s.say(secret)
+	case "json":
+		b, err := json.Marshal(newToken{secret, known.Principal, known.SHA256, end})
+		if err != nil {
+			return err
+		}
+		return s.say(string(b))
+	}
+	return s.say("token (shown only now): " + secret + "\n\n" + entry)
+}
+
+// newToken is a token with its entry for the access file.
+type newToken struct {
+	Token     string     `json:"token"`
+	Principal string     `json:"principal"`
+	SHA256    string     `json:"sha256"`
+	NotAfter  *time.Time `json:"notAfter,omitempty"`
 }
 
 type accessCheckCommand struct {

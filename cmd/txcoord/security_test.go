@@ -117,6 +117,62 @@ func TestAddressesThatOthersReach(t *testing.T) {
 	wantCode(t, nil, txcoord(t, map[string]string{"TXCOORD_TOKEN": "txcoord_x"}, "", "status", "--server", "192.0.2.1:7401"), 2, "plain text")
 }
 
+// Client and server that do not agree on TLS find out at once, whatever the timeout.
+func TestTLSOnOneSide(t *testing.T) {
+	dir, other := t.TempDir(), t.TempDir()
+	certificates(t, dir)
+	certificates(t, other)
+	ca := func(dir string) string { return filepath.Join(dir, "ca.pem") }
+	plain := serving(t, "--warehouse", filepath.Join(dir, "plain"))
+	secure := serving(t, "--warehouse", filepath.Join(dir, "secure"), "--tls-cert", filepath.Join(dir, "server.pem"), "--tls-key", filepath.Join(dir, "server.key"))
+	strict := serving(t, "--warehouse", filepath.Join(dir, "strict"), "--tls-cert", filepath.Join(dir, "server.pem"), "--tls-key", filepath.Join(dir, "server.key"),
+		"--tls-client-ca", ca(dir))
+	for _, c := range []struct {
+		name string
+		args []string
+		want []string
+	}{
+		{"plain to TLS", []string{"--server", secure}, []string{"speaks TLS", "--tls-ca"}},
+		{"plain to TLS, waiting", []string{"--server", secure, "--await-server"}, []string{"speaks TLS", "--tls-ca"}},
+		{"TLS to plain", []string{"--server", plain, "--tls-ca", ca(dir)}, []string{"does not speak TLS", "--tls-cert"}},
+		{"another authority", []string{"--server", secure, "--tls-ca", ca(other)}, []string{"unknown authority", "--tls-ca"}},
+		{"the system's authorities", []string{"--server", secure, "--tls"}, []string{"unknown authority", "--tls-ca"}},
+		{"a certificate of another authority", []string{
+			"--server", strict, "--tls-ca", ca(dir), "--client-cert", filepath.Join(other, "boss.pem"), "--client-key", filepath.Join(other, "boss.key"),
+		}, []string{"certificate", "--tls-client-ca"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for _, command := range [][]string{{"status"}, {"snapshot", "watch", "--after", "0"}} {
+				args := append(append(command, "--timeout", "10h"), c.args...)
+				o := txcoord(t, nil, "", args...)
+				wantCode(t, args, o, 11, c.want...)
+				if strings.Contains(o.stderr, "may be repeated") {
+					t.Error(o.stderr)
+				}
+			}
+		})
+	}
+	wantCode(t, nil, txcoord(t, nil, "", "status", "--server", secure, "--tls-ca", ca(dir)), 0)
+}
+
+// In every format the token comes with its entry for the access file.
+func TestTokenFormats(t *testing.T) {
+	o := txcoord(t, nil, "", "access", "token", "etl", "--for", "1h", "-o", "json")
+	wantCode(t, nil, o, 0)
+	var got struct {
+		Token, Principal, SHA256 string
+		NotAfter                 time.Time
+	}
+	if err := json.Unmarshal([]byte(o.out), &got); err != nil || got.Principal != "etl" || got.Token == "" || len(got.SHA256) != 64 || got.NotAfter.IsZero() {
+		t.Errorf("%v: %s", err, o.out)
+	}
+	o = txcoord(t, nil, "", "access", "token", "etl", "-o", "id")
+	wantCode(t, nil, o, 0, "sha256: ")
+	if len(strings.Fields(o.out)) != 1 {
+		t.Errorf("prints %q", o.out)
+	}
+}
+
 // certificates makes an authority, a server's and a client's certificate in a folder.
 func certificates(t *testing.T, dir string) {
 	t.Helper()

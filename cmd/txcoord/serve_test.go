@@ -18,6 +18,31 @@ import (
 
 const schema = `{"type":"struct","fields":[{"name":"id","type":"long","nullable":true,"metadata":{}}]}`
 
+// A warehouse whose journal is lost, or elsewhere, is refused as data loss, and nothing
+// is left behind by that. A catalog of another name there, or a new warehouse, takes the tables.
+func TestLostJournal(t *testing.T) {
+	dir := t.TempDir()
+	warehouse, orders := filepath.Join(dir, "w"), filepath.Join(dir, "w", "orders")
+	t.Run("before", func(t *testing.T) {
+		s := &server{t: t, env: map[string]string{"TXCOORD_SERVER": serving(t, "--warehouse", warehouse)}}
+		s.ok("tables", "create", "orders", orders, "--schema", schema)
+	})
+	journal := filepath.Join(dir, "none", "j.db")
+	args := []string{"serve", "--listen", "127.0.0.1:0", "--warehouse", warehouse, "--store", "bolt:" + journal}
+	wantCode(t, args, txcoord(t, nil, "", args...), 8, "JOURNAL_CONTRADICTION", "When the journal is lost")
+	if _, err := os.Stat(filepath.Dir(journal)); err == nil {
+		t.Error("the start left something behind")
+	}
+	args[len(args)-1] = "mem"
+	wantCode(t, args, txcoord(t, nil, "", args...), 8, "JOURNAL_CONTRADICTION")
+	s := &server{t: t, env: map[string]string{"TXCOORD_SERVER": serving(t, "--warehouse", warehouse, "--catalog", "again"), "TXCOORD_CATALOG": "again"}}
+	s.fails(6, []string{"tables", "register", "orders", orders}, "TABLE_OWNED")
+	s.ok("tables", "register", "orders", orders, "--take-over")
+	token := line(s.ok("tx", "begin", "-o", "id"))
+	part := line(s.with(add("a"), "tx", "stage", "orders", "--token", token, "-o", "id"))
+	s.ok("tx", "commit", "--token", token, part)
+}
+
 func TestSecondProcessOnOneStore(t *testing.T) {
 	s := startServer(t)
 	args := []string{"serve", "--warehouse", s.warehouse, "--listen", "127.0.0.1:0"}

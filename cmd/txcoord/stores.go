@@ -81,6 +81,8 @@ type journalStore struct {
 	// shared: any number of processes may serve from it.
 	shared bool
 	open   func(context.Context) (lock.Store, error)
+	// absent reports whether open would make the place; nil where that is not known.
+	absent func() bool
 	// prepare makes the place where the journal will stand, if it has to be made, and
 	// says what it found or made; nil where the first start does that.
 	prepare func(context.Context) (string, error)
@@ -175,6 +177,9 @@ func boltJournal(s storeSpec) (*journalStore, error) {
 			return nil, err
 		}
 		return store, nil
+	}, absent: func() bool {
+		_, err := os.Stat(path)
+		return errors.Is(err, fs.ErrNotExist)
 	}}, nil
 }
 

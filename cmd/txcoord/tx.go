@@ -209,7 +209,7 @@ func (c *txCommit) Run(ctx context.Context, s *session) error {
 	return s.call(ctx, "committing", func(ctx context.Context, api *client.Client) error {
 		a, err := api.Transactions.Commit(ctx, req)
 		if err != nil {
-			return advise(err, nextAttempt("if it has a key: txcoord tx begin --key KEY --attempt with the number that follows"))
+			return advise(err, commitHints(ctx, api, c.Token, err))
 		}
 		return s.showOutcome(a, a.GetOutcome())
 	})
