@@ -60,7 +60,7 @@ func speaksTLS(ctx context.Context, addresses []string) bool {
 		probe := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}}} //nolint:gosec // nothing is sent or believed
 		switch conn, err := probe.DialContext(ctx, "tcp", address); {
 		case err == nil:
-			conn.Close()
+			_ = conn.Close()
 			return true
 		case strings.Contains(err.Error(), "remote error: tls: "):
 			return true

@@ -93,14 +93,20 @@ func (s *session) explain(err error) error {
 	}
 	switch {
 	case errors.Is(err, client.ErrServerTLS):
-		return &hinted{&unreached{err, "the server at " + s.Server + " speaks TLS, and this command does not"},
-			"Say whom to trust: --tls-ca FILE with the authority of its certificate (or TXCOORD_TLS_CA), or --tls for those of the system."}
+		return &hinted{
+			&unreached{err, "the server at " + s.Server + " speaks TLS, and this command does not"},
+			"Say whom to trust: --tls-ca FILE with the authority of its certificate (or TXCOORD_TLS_CA), or --tls for those of the system.",
+		}
 	case errors.Is(err, client.ErrServerPlain):
-		return &hinted{&unreached{err, "the server at " + s.Server + " does not speak TLS, and this command does"},
-			"Leave out --tls, --tls-ca, --client-cert and --client-key, and their variables; or start the server with --tls-cert and --tls-key."}
+		return &hinted{
+			&unreached{err, "the server at " + s.Server + " does not speak TLS, and this command does"},
+			"Leave out --tls, --tls-ca, --client-cert and --client-key, and their variables; or start the server with --tls-cert and --tls-key.",
+		}
 	case errors.Is(err, client.ErrCertificate):
-		return &hinted{&unreached{err, "no TLS with the server at " + s.Server + ": " + tlsCause(e.Message)},
-			"Its certificate has to be valid, for this address, and signed by an authority of --tls-ca (--tls: of the system); its own authorities (serve --tls-client-ca) have to have signed --client-cert."}
+		return &hinted{
+			&unreached{err, "no TLS with the server at " + s.Server + ": " + tlsCause(e.Message)},
+			"Its certificate has to be valid, for this address, and signed by an authority of --tls-ca (--tls: of the system); its own authorities (serve --tls-client-ca) have to have signed --client-cert.",
+		}
 	}
 	host, _, splitErr := net.SplitHostPort(s.Server)
 	switch {
