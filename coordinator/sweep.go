@@ -107,8 +107,7 @@ const (
 )
 
 func (w *sweeper) run(ctx context.Context) {
-	w.listed(ctx)
-	again := time.NewTicker(fullSweep)
+	again := time.NewTimer(w.listed(ctx))
 	defer again.Stop()
 	for {
 		select {
@@ -116,7 +115,7 @@ func (w *sweeper) run(ctx context.Context) {
 			pause(ctx, sweepAfter)
 			w.remove(ctx, placeUnknown, w.take())
 		case <-again.C:
-			w.listed(ctx)
+			again.Reset(w.listed(ctx))
 		case <-ctx.Done():
 			return
 		}
@@ -141,15 +140,20 @@ func (w *sweeper) remove(ctx context.Context, at place, ids []payloadID) {
 }
 
 // listed goes through everything that is stored: what a dead process left, and what
-// a slow Stage wrote after its transaction had ended (C2).
-func (w *sweeper) listed(ctx context.Context) {
+// a slow Stage wrote after its transaction had ended (C2). It says when to do so
+// again: soon, if something was in the way.
+func (w *sweeper) listed(ctx context.Context) (next time.Duration) {
 	if !w.c.duty("sweep") {
-		return
+		return fullSweep
 	}
+	next = fullSweep
 	var due []payloadID
 	after := ""
 	for ctx.Err() == nil {
 		items, err := w.c.cfg.Store.Scan(ctx, "pay/", after, 0)
+		if err != nil {
+			next = w.again(ctx, err)
+		}
 		if err != nil || len(items) == 0 {
 			break
 		}
@@ -160,19 +164,34 @@ func (w *sweeper) listed(ctx context.Context) {
 		}
 	}
 	w.remove(ctx, inStore, due)
-	w.remove(ctx, inObject, w.listedObjects(ctx))
+	objects, err := w.listedObjects(ctx)
+	if err != nil {
+		next = w.again(ctx, err)
+	}
+	w.remove(ctx, inObject, objects)
 	w.facts(ctx)
+	return next
 }
 
-func (w *sweeper) listedObjects(ctx context.Context) (due []payloadID) {
+// sweepRetry is how soon a sweep is made again that could not see everything.
+const sweepRetry = 5 * time.Second
+
+func (w *sweeper) again(ctx context.Context, err error) time.Duration {
+	if ctx.Err() == nil {
+		w.c.log.Warn("list staged payloads", "error", err)
+	}
+	return sweepRetry
+}
+
+func (w *sweeper) listedObjects(ctx context.Context) (due []payloadID, err error) {
 	prefix := w.c.own.key("staged/")
 	for e, err := range w.c.own.store.List(ctx, objstore.ListOptions{Prefix: prefix}) {
 		if err != nil {
-			break
+			return due, err
 		}
 		due = w.look(due, strings.TrimPrefix(e.Key, prefix), e.Size)
 	}
-	return due
+	return due, nil
 }
 
 // look says of a payload that is stored: it is due, or its transaction is open.
