@@ -231,20 +231,9 @@ func (s *storm) coldStart() {
 const listedAfter = 7 * time.Second
 
 // nothingLeft wants everything to be removed that transactions had staged, and
-// their advisory records. What a client had begun anew when its time was over is
-// open still, until its deadline: it is aborted first.
+// their advisory records.
 func (s *storm) nothingLeft() {
 	s.t.Helper()
-	open, err := s.world.client.Transactions.ListTransactions(s.ctx(), &txcoordv1.ListTransactionsRequest{})
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	for _, o := range open.GetOpen() {
-		id := &txcoordv1.AbortRequest_TransactionId{TransactionId: o.GetTransactionId()}
-		if _, err := s.world.client.Transactions.Abort(s.ctx(), &txcoordv1.AbortRequest{Transaction: id}); err != nil {
-			s.t.Errorf("abort what was left open: %v", err)
-		}
-	}
 	time.Sleep(time.Until(s.started.Add(listedAfter)))
 	s.waitFor("staged payloads to be removed", func() bool { return len(s.staged()) == 0 })
 	s.stop()
