@@ -43,7 +43,7 @@ func TestRunItself(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"key along 2, ", "key put 2, put 3", "MISSED|met", "txcoord-open"} {
+	for _, want := range []string{`(?m)^ +2 +txcoord .* \S+  +key along 2, key delete 2, key put 2, put 3$`, "MISSED|met", "txcoord-open"} {
 		if !regexp.MustCompile(want).MatchString(out.String()) {
 			t.Errorf("%q is not in:\n%s", want, out.String())
 		}
@@ -60,7 +60,7 @@ func TestRunSimulated(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"bare .* key put 4, put 2", "txcoord .* key put 4, (list [0-9.]+, )?put 3", "goal <= 1.15"} {
+	for _, want := range []string{`(?m)bare .* \S+  +key put 4, put 2$`, `(?m)txcoord .* \S+  +key delete 2, key put 4, put 3$`, "goal <= 1.15"} {
 		if !regexp.MustCompile(want).MatchString(out.String()) {
 			t.Errorf("%q is not in:\n%s", want, out.String())
 		}

@@ -10,15 +10,22 @@ import (
 	"github.com/txcoord/txcoord/tables/objstore"
 )
 
-// Counter counts requests to stores. The zero value is ready.
+// Counter counts requests to stores. The zero value is ready, and counts all.
 type Counter struct {
+	// Aside says of a request, by its kind and its key or prefix, that it is not to be
+	// counted, since no transaction makes it.
+	Aside func(kind, key string) bool
+
 	mu     sync.Mutex
 	counts Requests
 }
 
-func (c *Counter) count(kind string) { c.add(kind, 1) }
+func (c *Counter) count(kind, key string) { c.add(kind, key, 1) }
 
-func (c *Counter) add(kind string, n int64) {
+func (c *Counter) add(kind, key string, n int64) {
+	if c.Aside != nil && c.Aside(kind, key) {
+		return
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.counts == nil {
@@ -44,37 +51,37 @@ type countedObjects struct {
 }
 
 func (s countedObjects) Get(ctx context.Context, key string, r objstore.Range) ([]byte, objstore.Info, error) {
-	s.count("get")
+	s.count("get", key)
 	return s.Store.Get(ctx, key, r)
 }
 
 func (s countedObjects) Stat(ctx context.Context, key string) (objstore.Info, error) {
-	s.count("head")
+	s.count("head", key)
 	return s.Store.Stat(ctx, key)
 }
 
 func (s countedObjects) PutIfAbsent(ctx context.Context, key string, data []byte) error {
 	err := s.Store.PutIfAbsent(ctx, key, data)
 	if errors.Is(err, objstore.ErrExists) {
-		s.count("put refused")
+		s.count("put refused", key)
 	} else {
-		s.count("put")
+		s.count("put", key)
 	}
 	return err
 }
 
 func (s countedObjects) Put(ctx context.Context, key string, data []byte) error {
-	s.count("put")
+	s.count("put", key)
 	return s.Store.Put(ctx, key, data)
 }
 
 func (s countedObjects) List(ctx context.Context, o objstore.ListOptions) iter.Seq2[objstore.Entry, error] {
-	s.count("list")
+	s.count("list", o.Prefix)
 	return s.Store.List(ctx, o)
 }
 
 func (s countedObjects) Delete(ctx context.Context, key string) error {
-	s.count("delete")
+	s.count("delete", key)
 	return s.Store.Delete(ctx, key)
 }
 
@@ -95,8 +102,8 @@ type countedBatches struct {
 func (s countedBatches) PutBatch(
 	ctx context.Context, key string, value []byte, c lock.Condition, with []lock.Write,
 ) (lock.Revision, error) {
-	s.count("key put")
-	s.add("key along", int64(len(with)))
+	s.count("key put", key)
+	s.add("key along", key, int64(len(with)))
 	return s.batches.PutBatch(ctx, key, value, c, with)
 }
 
@@ -106,21 +113,21 @@ type countedKeys struct {
 }
 
 func (s countedKeys) Put(ctx context.Context, key string, value []byte, c lock.Condition) (lock.Revision, error) {
-	s.count("key put")
+	s.count("key put", key)
 	return s.Store.Put(ctx, key, value, c)
 }
 
 func (s countedKeys) Get(ctx context.Context, key string) (lock.Item, error) {
-	s.count("key get")
+	s.count("key get", key)
 	return s.Store.Get(ctx, key)
 }
 
 func (s countedKeys) Scan(ctx context.Context, prefix, after string, limit int) ([]lock.Item, error) {
-	s.count("key scan")
+	s.count("key scan", prefix)
 	return s.Store.Scan(ctx, prefix, after, limit)
 }
 
 func (s countedKeys) Delete(ctx context.Context, key string) error {
-	s.count("key delete")
+	s.count("key delete", key)
 	return s.Store.Delete(ctx, key)
 }

@@ -34,6 +34,12 @@ type Txcoord struct {
 	Counting func(dir string) (Running, error)
 }
 
+// Tidying is a Running that tells when it has done with the transactions it answered,
+// to what it removes after the last of them. One whose requests are counted is.
+type Tidying interface {
+	Tidy(ctx context.Context) (bool, error)
+}
+
 // Running is a server that can be started, ended and killed.
 type Running interface {
 	// Start starts it and returns at once.
@@ -248,7 +254,9 @@ func (s *txcoordSession) unanswered(w Work) checker.Transaction {
 // settleLimit bounds how long the manifests may lag.
 const settleLimit = 30 * time.Second
 
-// Settle waits until no round is open and the newest snapshot has its manifest.
+// Settle waits until no round is open and the newest snapshot has its manifest, and,
+// where requests are counted, until nothing is left of what was staged: what comes
+// then is asked for by later transactions.
 func (s *txcoordSession) Settle(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, settleLimit)
 	defer cancel()
@@ -257,16 +265,27 @@ func (s *txcoordSession) Settle(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("ask for status: %w", err)
 		}
-		if len(st.GetOpenRounds()) == 0 && st.GetManifestSnapshot() >= st.GetLatestSnapshot() {
+		tidy, err := s.tidy(ctx)
+		if err != nil {
+			return fmt.Errorf("ask what is left to remove: %w", err)
+		}
+		if tidy && len(st.GetOpenRounds()) == 0 && st.GetManifestSnapshot() >= st.GetLatestSnapshot() {
 			return nil
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%d rounds are open, the manifest of snapshot %d is the newest of %d: %w",
-				len(st.GetOpenRounds()), st.GetManifestSnapshot(), st.GetLatestSnapshot(), ctx.Err())
+			return fmt.Errorf("%d rounds are open, the manifest of snapshot %d is the newest of %d, all is removed: %t: %w",
+				len(st.GetOpenRounds()), st.GetManifestSnapshot(), st.GetLatestSnapshot(), tidy, ctx.Err())
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
+}
+
+func (s *txcoordSession) tidy(ctx context.Context) (bool, error) {
+	if t, ok := s.Running.(Tidying); ok {
+		return t.Tidy(ctx)
+	}
+	return true, nil
 }
 
 // Books are what clients were told; the run is at rest.

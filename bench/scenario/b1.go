@@ -42,7 +42,9 @@ func b1(ctx context.Context, c Config, tables int, r *measure.Result) (err error
 		if _, err := b1Block(ctx, e, tables, b1Turn); err != nil {
 			return fmt.Errorf("warm up %s: %w", e.name, err)
 		}
-		e.before = e.session.Requests()
+		if err := e.begin(ctx); err != nil {
+			return fmt.Errorf("warm up %s: %w", e.name, err)
+		}
 	}
 	for round := range c.Rounds {
 		c.progress("B1 tables %d, round %d of %d", tables, round+1, c.Rounds)

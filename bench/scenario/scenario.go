@@ -87,11 +87,33 @@ func (c Config) open(ctx context.Context, what string, k contend.Contender, tabl
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", k.Name(), err)
 	}
-	e := &entry{name: k.Name(), session: s, before: s.Requests(), numbers: map[int]int{}}
+	e := &entry{name: k.Name(), session: s, numbers: map[int]int{}}
+	if err := e.begin(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("open %s: %w", k.Name(), err), s.Close())
+	}
 	if c, ok := k.(contend.Counted); ok && e.before == nil {
 		e.counts = c.Counted()
 	}
 	return e, nil
+}
+
+// begin has the requests counted from here on. What the session still does for what it
+// was asked before is waited for: a manifest, or the removal of something staged, that
+// comes later than the answer counted as the next transaction's.
+func (e *entry) begin(ctx context.Context) error {
+	if err := e.session.Settle(ctx); err != nil {
+		return err
+	}
+	e.before = e.session.Requests()
+	return nil
+}
+
+// counted are the requests since begin, to the last one that they left to be made.
+func (e *entry) counted(ctx context.Context, transactions int) (string, error) {
+	if err := e.session.Settle(ctx); err != nil {
+		return "", err
+	}
+	return perTransaction(e.session.Requests().Minus(e.before), transactions), nil
 }
 
 // requests are what transactions asked of the stores, on average. If the session
@@ -99,32 +121,24 @@ func (c Config) open(ctx context.Context, what string, k contend.Contender, tabl
 // taken: first some that do not count, then some that do.
 func (e *entry) requests(ctx context.Context, c Config, what string, tables, transactions int, drive func(*entry) (int, error)) (text string, err error) {
 	if e.counts == nil {
-		return perTransaction(e.session.Requests().Minus(e.before), transactions), nil
+		return e.counted(ctx, transactions)
 	}
 	twin, err := c.open(ctx, what+"-counted", e.counts, tables)
 	if err != nil {
 		return "", err
 	}
 	defer func() { err = errors.Join(err, twin.session.Close()) }()
-	if _, err := twin.driveToRest(ctx, drive); err != nil {
+	if _, err := drive(twin); err != nil {
 		return "", err
 	}
-	twin.before = twin.session.Requests()
-	n, err := twin.driveToRest(ctx, drive)
-	return perTransaction(twin.session.Requests().Minus(twin.before), n), err
-}
-
-// tidied is how long a server needs, after the last answer, until it has removed
-// what was staged: it does so every second.
-const tidied = 1100 * time.Millisecond
-
-func (e *entry) driveToRest(ctx context.Context, drive func(*entry) (int, error)) (int, error) {
-	n, err := drive(e)
-	if err == nil {
-		err = e.session.Settle(ctx)
+	if err := twin.begin(ctx); err != nil {
+		return "", err
 	}
-	time.Sleep(tidied)
-	return n, err
+	n, err := drive(twin)
+	if err != nil {
+		return "", err
+	}
+	return twin.counted(ctx, n)
 }
 
 // openAll opens the contenders' sessions. On an error those already open are closed.

@@ -1,6 +1,7 @@
 package self
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -49,16 +50,46 @@ type counted struct {
 	counts string
 }
 
+// seen is what the process answers of itself.
+type seen struct {
+	Requests contend.Requests
+	// Staged: there are payloads that are not removed yet.
+	Staged bool
+}
+
+// answerWithin is how long it may take to answer: it is busy, and so is the machine.
+const answerWithin = 30 * time.Second
+
 // Requests asks the process; nil if it does not answer.
 func (c *counted) Requests() contend.Requests {
-	answer, err := (&http.Client{Timeout: time.Second}).Get("http://" + c.counts)
+	s, err := c.ask(context.Background())
 	if err != nil {
 		return nil
 	}
-	defer answer.Body.Close()
-	r := contend.Requests{}
-	if json.NewDecoder(answer.Body).Decode(&r) != nil {
-		return nil
+	return s.Requests
+}
+
+// Tidy implements contend.Tidying.
+func (c *counted) Tidy(ctx context.Context) (bool, error) {
+	s, err := c.ask(ctx)
+	return !s.Staged, err
+}
+
+func (c *counted) ask(ctx context.Context) (s seen, err error) {
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
+	q, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+c.counts, nil)
+	if err != nil {
+		return s, err
 	}
-	return r
+	answer, err := http.DefaultClient.Do(q)
+	if err != nil {
+		return s, err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return s, fmt.Errorf("counts: %s", answer.Status)
+	}
+	s.Requests = contend.Requests{}
+	return s, json.NewDecoder(answer.Body).Decode(&s)
 }
