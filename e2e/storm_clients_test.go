@@ -77,10 +77,15 @@ func (c *stormClient) job(key string, plan func(*client.Tx) ([]change, *txcoordv
 		}
 		return err
 	})
+	var te *client.TransactionError
 	switch {
 	case err == nil:
 		c.commits(r.Outcome)
 		c.applied(changes)
+	case errors.As(err, &te) && te.Open && (errors.Is(err, errQuit) || errors.Is(err, client.ErrOutOfRange)):
+		// No server was there to abort it, so it is not refused yet: resolve sees to that.
+		c.begins(te.TransactionID, nil)
+		c.holds(te.TransactionID, te.Token)
 	case errors.Is(err, client.ErrAborted) && last != "", errors.Is(err, errQuit) && last != "":
 		c.refuses(last)
 	case errors.Is(err, errQuit):

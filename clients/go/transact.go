@@ -41,13 +41,21 @@ type TransactionError struct {
 	Token         string
 	// Runs is how often the function ran.
 	Runs int
+	// Open: the attempt was given up, and no answer to its abort came in five seconds.
+	// What it has staged is kept until its deadline then, or until Resolve with the
+	// token ends it; nothing but the same key run again may still commit it.
+	Open bool
 	Err  error
 
 	stopped string // why it was not run again, where it might have been
 }
 
 func (e *TransactionError) Error() string {
-	return fmt.Sprintf("transaction %s (key %q, attempt %d)%s: %v", e.TransactionID, e.Key, e.Attempt, e.stopped, e.Err)
+	open := ""
+	if e.Open {
+		open = ", given up but perhaps open until its deadline,"
+	}
+	return fmt.Sprintf("transaction %s (key %q, attempt %d)%s%s: %v", e.TransactionID, e.Key, e.Attempt, open, e.stopped, e.Err)
 }
 
 // Unwrap returns what went wrong.
@@ -199,21 +207,26 @@ func (tx *Tx) run(ctx context.Context, fn func(*Tx) error) (*Result, error) {
 	}
 }
 
+// abortFor bounds how long somebody who gives up waits for the abort's answer.
+const abortFor = 5 * time.Second
+
 // giveUp aborts the attempt, so that the next one may commit and nothing stays
 // open until its deadline. The abort is made even if the caller's context has
-// ended. Where the next attempt would have done the work and another run of the
-// key was quicker, the work is done.
+// ended, for abortFor; after that the attempt is left as perhaps open. Where the
+// next attempt would have done the work and another run of the key was quicker, the
+// work is done.
 func (tx *Tx) giveUp(ctx context.Context, cause error) (*Result, error) {
 	if errors.Is(cause, ErrAborted) {
 		return nil, cause
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortFor)
 	defer cancel()
 	answer, err := tx.client.Transactions.Abort(ctx, &txcoordv1.AbortRequest{
 		Transaction: &txcoordv1.AbortRequest_Token{Token: tx.token}, Reason: "client gave up",
 	})
 	if err != nil {
-		return nil, cause // it expires by itself
+		tx.open = true
+		return nil, cause
 	}
 	if o := answer.GetOutcome(); o.GetCommitted() != nil && errors.Is(cause, ErrOutOfRange) {
 		return &Result{Outcome: o, AlreadyCommitted: true}, nil
@@ -247,7 +260,7 @@ func (tx *Tx) lost(err error) bool {
 
 func (tx *Tx) errorOf(err error, runs int, stopped string) error {
 	return &TransactionError{
-		TransactionID: tx.id, Key: tx.key, Attempt: tx.attempt, Token: tx.token, Runs: runs, Err: err, stopped: stopped,
+		TransactionID: tx.id, Key: tx.key, Attempt: tx.attempt, Token: tx.token, Runs: runs, Open: tx.open, Err: err, stopped: stopped,
 	}
 }
 

@@ -320,6 +320,27 @@ func TestTransactAbortsWhenTheFunctionFails(t *testing.T) {
 	}
 }
 
+// An attempt whose abort was not answered may be open still, and the error says so.
+func TestTransactSaysWhatItCouldNotAbort(t *testing.T) {
+	s := &server{onCall: func(name string, _ int) error {
+		if name == "Abort" {
+			return fail(codes.Unavailable, "")
+		}
+		return nil
+	}}
+	c := start(t, s, client.Options{RetryFor: -1})
+	sorry := errors.New("sorry")
+	_, err := c.Transact(t.Context(), "k", func(*client.Tx) error { return sorry })
+	var te *client.TransactionError
+	if !errors.Is(err, sorry) || !errors.As(err, &te) || !te.Open || te.Token == "" || !strings.Contains(err.Error(), "perhaps open") {
+		t.Errorf("error %v", err)
+	}
+	s.onCall = nil
+	if _, err := c.Transact(t.Context(), "k", func(*client.Tx) error { return sorry }); !errors.As(err, &te) || te.Open {
+		t.Errorf("aborted, but the error is %v", err)
+	}
+}
+
 func TestTransactWithNothingStaged(t *testing.T) {
 	s := &server{}
 	c := start(t, s, client.Options{})

@@ -25,8 +25,8 @@ type Tx struct {
 	id, key, token string
 	attempt        uint32
 	deadline       time.Time
-	// aborted: the abort is recorded.
-	aborted bool
+	// aborted: the abort is recorded; open: it may not be.
+	aborted, open bool
 
 	mu     sync.Mutex
 	tables []*txcoordv1.TableParts // by table id, in the order of first staging
