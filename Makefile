@@ -18,6 +18,9 @@ all: generate lint test
 # without the server, which are built, or installed with npm, the same way:
 # TXCOORD_REQUIRE_SERVERS=1.
 #
+# How much memory a checkpoint of a million files takes is seen without the race
+# detector alone, so that runs by itself at the end.
+#
 # The race detector needs a C compiler. Without one the tests run without it, and
 # say so; .ci/run insists.
 RACE ?= $(shell command -v "$$(go env CC)" >/dev/null 2>&1 && echo -race)
@@ -28,6 +31,9 @@ PACKAGES ?= ./...
 test:
 	@[ -n "$(RACE)" ] || echo "no C compiler: the race detector is off"
 	go test $(RACE) -shuffle=on -timeout 20m $(TESTFLAGS) $(PACKAGES)
+ifeq ($(PACKAGES),./...)
+	go test -run TestCheckpointMemory $(TESTFLAGS) ./tables -maintain.files 1000000
+endif
 
 .PHONY: build
 build:
