@@ -36,6 +36,7 @@ const (
 	FoundRetention
 	FoundPropertyIgnored
 	FoundStoreTrouble
+	FoundPartLost
 )
 
 // Finding is one thing that stands in a table's way, or may. The wire's Finding says
@@ -75,6 +76,7 @@ func (c *Catalog) Explain(ctx context.Context, ref string, sees func(name string
 	}
 	e := &explainer{c: c, id: row.ID, sees: sees}
 	e.catalog()
+	e.lost(ctx)
 	c.ledger.read(func(s *twophase.State) {
 		t, ok := s.Table(row.ID)
 		if !ok {
@@ -185,6 +187,7 @@ func (e *explainer) freezeText(s *twophase.State, t *twophase.Table) string {
 		twophase.CauseReplaced:      "the log at its place is another table's, or an older copy",
 		twophase.CauseContradiction: "its log and the journal contradict each other",
 		twophase.CauseOperator:      "an operator froze it",
+		twophase.CauseLost:          "the staged part of a decided transaction is lost",
 	}[f.Cause]
 	text := fmt.Sprintf("frozen since %s (%s): %s", f.Since.Std().Format(time.RFC3339), f.Cause, why)
 	if f.Origin != t.Table {
@@ -205,6 +208,8 @@ func freezeRemedy(t *twophase.Table) string {
 		return fmt.Sprintf("txcoord tables release %s; then register what stands at its place, if you want that", t.Name)
 	case f.Cause == twophase.CauseStalled:
 		return "make its location reachable and writable; it thaws by itself when its round is published"
+	case f.Cause == twophase.CauseLost:
+		return fmt.Sprintf("put the part back, and the table goes on by itself; or give the change up: txcoord tables resolve %s --give-up", t.Name)
 	case f.Cause == twophase.CauseContradiction:
 		return fmt.Sprintf("put the file back as it was, then: txcoord tables resolve %s. If it cannot be mended: txcoord tables resolve %s --give-up", t.Name, t.Name)
 	}

@@ -3,6 +3,7 @@ package coordinator
 import (
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/txcoord/txcoord/tables"
 	"github.com/txcoord/txcoord/twophase"
@@ -38,6 +39,8 @@ type handle struct {
 	etags   map[twophase.Version]seenETag
 	// stopped is why this replica does not write the table.
 	stopped error
+	// lacksPart: the publisher's last walk found that a staged part is lost.
+	lacksPart atomic.Bool
 	// disowned says that another catalog took the table over.
 	disowned error
 

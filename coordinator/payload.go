@@ -77,14 +77,16 @@ func (p *payload) encode() ([]byte, error) {
 	return append(append(head, '\n'), p.actions...), nil
 }
 
+// decodePayload answers errDamaged for what no build has written, and another error for
+// what a newer one may have.
 func decodePayload(b []byte) (*payload, error) {
 	line, rest, ok := bytes.Cut(b, []byte{'\n'})
 	p := &payload{actions: rest}
 	if !ok {
-		return nil, errors.New("staged payload has no header")
+		return nil, fmt.Errorf("%w: it has no header", errDamaged)
 	}
 	if err := json.Unmarshal(line, &p.head); err != nil {
-		return nil, fmt.Errorf("staged payload's header: %w", err)
+		return nil, fmt.Errorf("%w: its header: %w", errDamaged, err)
 	}
 	if p.head.Format != payloadFormat {
 		return nil, fmt.Errorf("staged payload of format %d, this build knows %d", p.head.Format, payloadFormat)
@@ -227,8 +229,12 @@ func (ps *payloads) forget(ids []payloadID) {
 	}
 }
 
-// errNoPayload: nothing is stored under the digest.
-var errNoPayload = errors.New("no such staged part")
+var (
+	// errNoPayload: nothing is stored under the digest.
+	errNoPayload = errors.New("no such staged part")
+	// errDamaged: what is stored under the digest is not what was staged.
+	errDamaged = errors.New("the staged part is damaged")
+)
 
 // get returns a staged piece, from memory or from where it is durable. Its digest
 // is checked: what was changed or cut is an error, never published.
@@ -247,7 +253,7 @@ func (ps *payloads) get(ctx context.Context, id payloadID) (*payload, error) {
 		return nil, err
 	}
 	if got := p.digest(); got != id.Digest {
-		return nil, fmt.Errorf("staged part %s has changed: its digest is %s", id.Digest, got)
+		return nil, fmt.Errorf("%w: its digest is %s, and has to be %s", errDamaged, got, id.Digest)
 	}
 	p.place, p.durable = place, true
 	ps.keep(id, p)

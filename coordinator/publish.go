@@ -3,8 +3,6 @@ package coordinator
 import (
 	"context"
 	"errors"
-	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -166,7 +164,8 @@ func (p *publisher) plan(id twophase.RoundID) (work []tableWork, held, open bool
 // publish walks all tables of a round at once and puts what is missing. Tables whose
 // fence counts come after the others, and not before those are done: if a foreign
 // commit makes a transaction impossible on an open table, nothing of it is visible yet
-// on most (R13). The round needs them all anyway.
+// on most (R13). The round needs them all anyway. A table that lacks a staged part waits
+// for an operator, and holds up none of the others.
 func (p *publisher) publish(ctx context.Context, work []tableWork) ([]twophase.PublishedTable, map[twophase.TableID]error) {
 	found := make([]twophase.PublishedTable, len(work))
 	failures := map[twophase.TableID]error{}
@@ -190,7 +189,7 @@ func (p *publisher) publish(ctx context.Context, work []tableWork) ([]twophase.P
 				}
 			}
 		}
-		if len(failures) > 0 {
+		if stops(failures) {
 			break
 		}
 	}
@@ -210,6 +209,7 @@ func (p *publisher) publishTable(ctx context.Context, work tableWork) (twophase.
 		return found, err
 	}
 	done, err := p.c.walk(ctx, t, false)
+	t.lacksPart.Store(lackOf(err) != nil)
 	p.c.noteWork(ctx, t.uri, written, err)
 	if err != nil {
 		return found, err
@@ -228,57 +228,6 @@ func (p *publisher) close(ctx context.Context, id twophase.RoundID, found []twop
 		return nil
 	}
 	return err
-}
-
-// freeze refuses commits on a round's tables while its own requests fail and other
-// tables of the same bucket make progress. A stall of the whole bucket freezes
-// nothing (R12).
-func (p *publisher) freeze(ctx context.Context, id twophase.RoundID, failures map[twophase.TableID]error) {
-	for table, cause := range failures {
-		t, err := p.c.tables.of(table)
-		if err != nil || !p.othersProgress(bucketOf(t.uri)) && !isFatal(cause) {
-			continue
-		}
-		already := false
-		p.c.ledger.read(func(s *twophase.State) {
-			row, ok := s.Table(table)
-			already = ok && row.Frozen != nil
-		})
-		if already {
-			continue
-		}
-		p.c.log.Error("a round cannot be published; its tables are frozen", "table", t.uri, "round", id, "error", cause)
-		rec := &twophase.Frozen{Round: id, Table: table, Cause: twophase.CauseStalled, Detail: clip(cause.Error(), 500)}
-		if err := p.c.seq.submit(ctx, twophase.Request{Record: rec}); err != nil {
-			p.c.log.Warn("freeze", "table", t.uri, "error", err)
-		}
-		return
-	}
-}
-
-// isFatal tells a refusal that waiting does not mend from a store that is away.
-func isFatal(err error) bool {
-	var own *Error
-	return errors.As(err, &own) && own.Reason != ObjectsUnavailable && own.Reason != StoreUnavailable
-}
-
-func bucketOf(uri string) string {
-	scheme, rest, _ := strings.Cut(uri, "://")
-	authority, _, _ := strings.Cut(rest, "/")
-	return scheme + "://" + authority
-}
-
-func (p *publisher) progressed(bucket string) {
-	p.progressMu.Lock()
-	defer p.progressMu.Unlock()
-	p.progress[bucket] = p.c.cfg.Boot()
-}
-
-func (p *publisher) othersProgress(bucket string) bool {
-	p.progressMu.Lock()
-	defer p.progressMu.Unlock()
-	at, ok := p.progress[bucket]
-	return ok && p.c.cfg.Boot()-at < p.c.cfg.Limits.FreezeAfter
 }
 
 // putVersion renders the changes as a version and puts it. Its content is a pure
@@ -316,22 +265,15 @@ func (c *Catalog) renderHead(in *tables.RenderInput, r *twophase.Round) {
 	in.Round, in.Time = r.ID.String(), r.Time
 }
 
-// renderTxn fetches a change's lines. A missing payload makes the publisher fold
-// again first (R20): somebody else may have published and removed it.
+// renderTxn fetches a change's lines.
 func (c *Catalog) renderTxn(ctx context.Context, t *handle, ch *twophase.Change) (tables.RenderTxn, error) {
 	out := tables.RenderTxn{ID: ch.Txn, Digests: ch.Part.Digests, Blind: ch.Part.Read.Blind, Read: ch.Part.Read.Version}
 	var pieces []*payload
 	for _, d := range ch.Part.Digests {
 		id := payloadID{Begun: c.begunOf(ch.Txn), Txn: ch.Txn, Table: t.id, Digest: d}
 		p, err := c.payloads.get(ctx, id)
-		if errors.Is(err, errNoPayload) {
-			if err := c.catchUp(ctx); err != nil {
-				return out, err
-			}
-			return out, c.tableError(t, PartUnreadable, fmt.Sprintf("the staged part %s of decided transaction %s is gone", d, ch.Txn), err)
-		}
 		if err != nil {
-			return out, c.objectsError(t.uri, err)
+			return out, c.lacks(ctx, t, id, err)
 		}
 		pieces = append(pieces, p)
 		out.Pieces = append(out.Pieces, p.actions)

@@ -22,7 +22,8 @@ type ResolveRequest struct {
 	Reason string
 	// Plan of a preview; nothing is done if it is another one now.
 	Plan string
-	// GiveUp a table whose contradiction cannot be mended.
+	// GiveUp a table whose contradiction cannot be mended, or changes whose staged parts
+	// are lost.
 	GiveUp bool
 }
 
@@ -43,10 +44,11 @@ type Resolution struct {
 	NotBefore time.Time
 }
 
-// ResolveStep is a record to be appended.
+// ResolveStep is a record to be appended, or a version to be put into a table's log.
 type ResolveStep struct {
 	Kind, Table, Text string
 	record            twophase.Record
+	barrier           *barrierStep
 }
 
 // ResolvedChange is a change that a table will not get.
@@ -73,7 +75,11 @@ func (c *Catalog) Resolve(ctx context.Context, q ResolveRequest) (Resolution, er
 	if err := c.catchUp(ctx); err != nil {
 		return Resolution{}, err
 	}
-	out, err := c.planResolve(row.ID, q)
+	lost, err := c.lostOf(ctx, row.ID)
+	if err != nil {
+		return Resolution{}, err
+	}
+	out, err := c.planResolve(row.ID, q, lost)
 	switch {
 	case err != nil || q.Preview:
 		return out, err
@@ -86,12 +92,22 @@ func (c *Catalog) Resolve(ctx context.Context, q ResolveRequest) (Resolution, er
 		return Resolution{}, c.tooEarly(row, out.NotBefore)
 	}
 	for _, step := range out.Steps {
-		if err := c.adminRecord(ctx, step.record); err != nil {
-			return Resolution{}, c.notResolved(row, err)
+		if err := c.carryOutStep(ctx, row, step); err != nil {
+			return Resolution{}, err
 		}
 	}
 	out.Table = c.full(row.ID)
 	return out, nil
+}
+
+func (c *Catalog) carryOutStep(ctx context.Context, row TableInfo, step ResolveStep) error {
+	if step.barrier != nil {
+		return c.giveUpLost(ctx, row, step.barrier)
+	}
+	if err := c.adminRecord(ctx, step.record); err != nil {
+		return c.notResolved(row, err)
+	}
+	return nil
 }
 
 // notResolved: somebody was faster, and the plan does not fit any more.
@@ -114,7 +130,7 @@ func (c *Catalog) tooEarly(row TableInfo, at time.Time) error {
 }
 
 // planResolve is what an operator's word on a table means now.
-func (c *Catalog) planResolve(id twophase.TableID, q ResolveRequest) (out Resolution, err error) {
+func (c *Catalog) planResolve(id twophase.TableID, q ResolveRequest, lost []*lack) (out Resolution, err error) {
 	c.ledger.read(func(s *twophase.State) {
 		t, ok := s.Table(id)
 		if !ok {
@@ -123,18 +139,20 @@ func (c *Catalog) planResolve(id twophase.TableID, q ResolveRequest) (out Resolu
 		}
 		out.Table = infoOf(t)
 		thaw, ok := s.Thawing(id)
-		if !ok {
-			err = nothingToResolve(t)
+		contradiction := ok && thaw.Origin.Frozen.Cause == twophase.CauseContradiction
+		switch {
+		case q.GiveUp && !contradiction && len(lost) > 0:
+			out.planLost(s, lost, q.Reason)
 			return
-		}
-		contradiction := thaw.Origin.Frozen.Cause == twophase.CauseContradiction
-		if q.GiveUp && !contradiction {
-			err = fieldError("give_up", "true", "is for a contradiction, and this is "+thaw.Origin.Frozen.Cause.String(), "leave it out")
+		case !ok:
+			err = c.nothingToResolve(t, lost)
 			return
-		}
-		if q.GiveUp {
-			out.planReplaced(s, thaw, q.Reason)
-		} else {
+		case q.GiveUp && !contradiction:
+			err = fieldError("give_up", "true", "is for a contradiction or a lost part, and this is "+thaw.Origin.Frozen.Cause.String(), "leave it out")
+			return
+		case q.GiveUp:
+			out.planReplaced(s, thaw.Origin, thaw.GivenUp, q.Reason)
+		default:
 			out.planThaw(s, thaw, q.Reason)
 		}
 		for _, id := range thaw.Left {
@@ -152,9 +170,11 @@ func (c *Catalog) planResolve(id twophase.TableID, q ResolveRequest) (out Resolu
 	return out, nil
 }
 
-func nothingToResolve(t *twophase.Table) error {
+func (c *Catalog) nothingToResolve(t *twophase.Table, lost []*lack) error {
 	why := "is not frozen"
 	switch f := t.Frozen; {
+	case len(lost) > 0:
+		why = fmt.Sprintf("waits for a lost part: %s. Put it back, and the table goes on by itself; or give the change up with --give-up", c.lackText(lost[0]))
 	case f == nil:
 	case f.Resolved:
 		why = "was resolved: the log at its place is another table's, and it is never written again; release it"
@@ -187,9 +207,8 @@ func (r *Resolution) planThaw(s *twophase.State, t twophase.Thawing, reason stri
 	})
 }
 
-func (r *Resolution) planReplaced(s *twophase.State, t twophase.Thawing, reason string) {
-	o := t.Origin
-	r.give(s, o, append(t.GivenUp, o.Pending...))
+func (r *Resolution) planReplaced(s *twophase.State, o *twophase.Table, givenUp []*twophase.Change, reason string) {
+	r.give(s, o, append(givenUp, o.Pending...))
 	detail := "given up by an operator"
 	if reason != "" {
 		detail += ": " + reason

@@ -17,11 +17,25 @@ var errLookAgain = errors.New("the walk's sight or its fold is too old for a put
 // round it puts what is missing, for a look-up it makes foreign versions history.
 // What has to be recorded first is recorded, and a new walk begins.
 func (c *Catalog) walk(ctx context.Context, t *handle, lookUp bool) (twophase.WalkDone, error) {
+	return c.walkFor(ctx, t, aim{lookUp: lookUp})
+}
+
+// aim is what a walk is for: to look only, or to put what is missing, with a barrier for
+// the changes that an operator gives up (R4). It ends when none of those is pending.
+type aim struct {
+	lookUp bool
+	giveUp map[twophase.TxnID]bool
+}
+
+func (c *Catalog) walkFor(ctx context.Context, t *handle, what aim) (twophase.WalkDone, error) {
 	none := twophase.WalkDone{}
 	unfit := ""
 	for {
+		if what.giveUp != nil && !c.needsAny(t.id, what.giveUp) {
+			return none, nil
+		}
 		sight, glance := t.lastSight()
-		in, at, err := c.walkFrom(t, lookUp, sight)
+		in, at, err := c.walkFrom(t, what, sight)
 		if err != nil {
 			return none, err
 		}
@@ -58,7 +72,7 @@ func (c *Catalog) walk(ctx context.Context, t *handle, lookUp bool) (twophase.Wa
 }
 
 // walkFrom is what a walk starts from, and the position of the fold that says so.
-func (c *Catalog) walkFrom(t *handle, lookUp bool, sight twophase.Sight) (in twophase.WalkInput, at twophase.Position, err error) {
+func (c *Catalog) walkFrom(t *handle, what aim, sight twophase.Sight) (in twophase.WalkInput, at twophase.Position, err error) {
 	c.ledger.read(func(s *twophase.State) {
 		row, ok := s.Table(t.id)
 		switch {
@@ -68,7 +82,7 @@ func (c *Catalog) walkFrom(t *handle, lookUp bool, sight twophase.Sight) (in two
 			err = frozenError(infoOf(row))
 		default:
 			in, at = s.WalkInput(t.id, sight.Ended(row)), s.Next()
-			in.LookUp = lookUp
+			in.LookUp, in.GiveUp = what.lookUp, what.giveUp
 		}
 	})
 	return in, at, err

@@ -132,6 +132,20 @@ func snapshotToPB(s *Snapshot) *recordpb.Snapshot {
 	}
 }
 
+func freezeFromPB(m *recordpb.Table) (*Freeze, error) {
+	if m.GetFrozen() == nil {
+		return nil, nil
+	}
+	f, err := frozenFromPB(m.GetFrozen())
+	if err != nil {
+		return nil, fmt.Errorf("table %s: %w", m.GetRegistered().GetTable(), err)
+	}
+	return &Freeze{
+		Cause: f.Cause, Origin: f.Table, Round: f.Round, Txn: f.Txn, Detail: f.Detail,
+		Resolved: m.GetResolved(), Since: Time(m.GetFrozenSinceMs()),
+	}, nil
+}
+
 // DecodeCheckpoint reads a fold back. load fetches a segment's bytes by its
 // reference; their hashes are checked here.
 func DecodeCheckpoint(index []byte, load func(ObjectRef) ([]byte, error)) (*State, error) {
@@ -246,11 +260,8 @@ func (s *State) loadTables(in []*recordpb.Table) error {
 		t.Guests = mapTo(m.GetGuests(), func(g *recordpb.Guest) Guest {
 			return Guest{Engine: g.GetEngine(), Version: Version(g.GetVersion()), Time: Time(g.GetTimeMs()), Count: g.GetCount()}
 		})
-		if f := m.GetFrozen(); f != nil {
-			t.Frozen = &Freeze{
-				Cause: Cause(f.GetCause()), Origin: TableID(f.GetTable()), Round: roundIDFromPB(f.GetRound()),
-				Txn: txnFromPB(f.GetTxn()), Detail: f.GetDetail(), Resolved: m.GetResolved(), Since: Time(m.GetFrozenSinceMs()),
-			}
+		if t.Frozen, err = freezeFromPB(m); err != nil {
+			return err
 		}
 		t.Fence, t.Opened = fenceFromPB(m.GetFence()), openedFromPB(m.GetOpened())
 		s.tables[t.Table] = t

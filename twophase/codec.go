@@ -205,7 +205,7 @@ func recordFromPB(m *recordpb.Record) (Record, error) {
 	case *recordpb.Record_Mode:
 		return &ModeSet{Table: TableID(r.Mode.GetTable()), Mode: Mode(r.Mode.GetMode())}, nil
 	case *recordpb.Record_Freeze:
-		return frozenFromPB(r.Freeze), nil
+		return frozenFromPB(r.Freeze)
 	case *recordpb.Record_Thaw:
 		return &Thawed{Table: TableID(r.Thaw.GetTable()), Detail: r.Thaw.GetDetail()}, nil
 	case *recordpb.Record_Floor:

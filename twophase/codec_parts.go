@@ -1,6 +1,10 @@
 package twophase
 
-import "github.com/txcoord/txcoord/twophase/recordpb"
+import (
+	"fmt"
+
+	"github.com/txcoord/txcoord/twophase/recordpb"
+)
 
 func mapTo[A, B any](in []A, f func(A) B) []B {
 	if len(in) == 0 {
@@ -228,8 +232,13 @@ func frozenToPB(f *Frozen) *recordpb.Frozen {
 	return &recordpb.Frozen{Round: roundIDToPB(f.Round), Table: string(f.Table), Cause: uint32(f.Cause), Txn: txnToPB(f.Txn), Detail: f.Detail}
 }
 
-func frozenFromPB(m *recordpb.Frozen) *Frozen {
-	return &Frozen{Round: roundIDFromPB(m.GetRound()), Table: TableID(m.GetTable()), Cause: Cause(m.GetCause()), Txn: txnFromPB(m.GetTxn()), Detail: m.GetDetail()}
+// frozenFromPB refuses a cause that this build does not know: what a freeze of it holds up,
+// and when it ends, would be guessed (R17).
+func frozenFromPB(m *recordpb.Frozen) (*Frozen, error) {
+	if m.GetCause() > uint32(causeLast) {
+		return nil, fmt.Errorf("%w: cause %d of a freeze", ErrUnknownRecord, m.GetCause())
+	}
+	return &Frozen{Round: roundIDFromPB(m.GetRound()), Table: TableID(m.GetTable()), Cause: Cause(m.GetCause()), Txn: txnFromPB(m.GetTxn()), Detail: m.GetDetail()}, nil
 }
 
 func capsToPB(c *Caps) *recordpb.SettingChanged {

@@ -254,6 +254,9 @@ func (d *decision) freeze(r *Frozen) Answer {
 		if _, ok := d.Round(r.Round); !ok {
 			return refuse(Refused{Reason: ReasonStale, Detail: "round " + r.Round.String()})
 		}
+		if r.Cause == CauseLost && !d.Needs(r.Table, r.Txn) {
+			return refuse(Refused{Reason: ReasonStale, Table: r.Table})
+		}
 		return d.add(r)
 	}
 	return d.onTable(r, r.Table, func(t *Table) bool { return !t.isReplaced() })

@@ -10,31 +10,44 @@ func (c Cause) grave() int {
 	switch c {
 	case CauseStalled:
 		return 1
-	case CauseOperator:
+	case CauseLost:
 		return 2
-	case CauseDiverged:
+	case CauseOperator:
 		return 3
-	case CauseContradiction:
+	case CauseDiverged:
 		return 4
-	case CauseReplaced:
+	case CauseContradiction:
 		return 5
+	case CauseReplaced:
+		return 6
 	}
 	return 0
 }
+
+// Passes reports whether a freeze of this cause ends by itself, when its round closes.
+func (c Cause) Passes() bool { return c == CauseStalled || c == CauseLost }
 
 // blocks reports whether a round with the frozen table may not close.
 func (f *Freeze) blocks() bool {
 	return f != nil && !f.Resolved && f.Cause.grave() >= CauseDiverged.grave()
 }
 
-// freeze refuses commits on tables. A table's own cause goes before one of equal
-// weight that it shares with its round.
+// covers reports whether a freeze that a table has stays when another one comes: what is
+// graver, and, of equal weight, the table's own before one that it shares with its round.
+func (f *Freeze) covers(id TableID, cause Cause, origin TableID) bool {
+	return f != nil && cause.grave() <= f.Cause.grave() &&
+		(cause.grave() < f.Cause.grave() || f.Origin == id || origin != id)
+}
+
+// MayFreeze reports whether a finding of that cause at a table would change anything.
+func (t *Table) MayFreeze(cause Cause) bool { return !t.Frozen.covers(t.Table, cause, t.Table) }
+
+// freeze refuses commits on tables.
 func (f *fold) freeze(tables []TableID, ice Freeze) {
 	f.stale(tableSegments)
 	for _, id := range tables {
 		t := f.tables[id]
-		if have := t.Frozen; have != nil && ice.Cause.grave() <= have.Cause.grave() &&
-			(ice.Cause.grave() < have.Cause.grave() || have.Origin == id || ice.Origin != id) {
+		if t.Frozen.covers(id, ice.Cause, ice.Origin) {
 			continue
 		}
 		own := ice
@@ -101,6 +114,9 @@ func (f *fold) frozen(r *Frozen) {
 		return
 	}
 	if round, ok := f.Round(r.Round); ok {
+		if r.Cause == CauseLost && !f.Needs(r.Table, r.Txn) {
+			return // it came back, or was given up, meanwhile
+		}
 		if ice.Origin == "" {
 			ice.Origin = round.tables[0]
 		}

@@ -1,5 +1,7 @@
 package twophase
 
+import "slices"
+
 // TablePlan is what an open round still has to put on one table.
 type TablePlan struct {
 	Table *Table
@@ -32,6 +34,18 @@ func (s *State) Plan(r *Round) []TablePlan {
 // Held reports whether the round may not close yet, because an operator has to
 // say what becomes of a change that was given up (R12).
 func (s *State) Held(r *Round) bool { return s.held(r) }
+
+// Needs reports whether the payload of a transaction's change on a table has still to be
+// published: it is pending there, in the open round. Asked of a fold to a head that was
+// read after the payload was seen missing, yes means that it is lost (R20): whoever
+// removes one does so behind the record that settles the change.
+func (s *State) Needs(table TableID, txn TxnID) bool {
+	if s.weak.has(weakLostUnasked) {
+		return true
+	}
+	t, ok := s.tables[table]
+	return ok && slices.ContainsFunc(t.Pending, func(c *Change) bool { return c.Txn == txn && c.Round != nil })
+}
 
 // Share says how many of the changes, from the first, make up the next version
 // (R19). The answer depends on the arguments alone, which every publisher of the

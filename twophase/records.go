@@ -234,16 +234,22 @@ type FenceCounted struct {
 // Cause says why tables are frozen (R12).
 type Cause uint8
 
-// The causes. STALLED thaws by itself when the round closes; the others need an operator.
+// The causes. STALLED and LOST thaw by themselves when the round closes; the others need
+// an operator. Numbers stand in journals.
 const (
 	CauseStalled Cause = iota + 1
 	CauseDiverged
 	CauseReplaced
 	CauseContradiction
 	CauseOperator
+	// CauseLost: the payload of a decided change is gone or damaged (R20). Whoever puts it
+	// back has the round go on; who cannot gives the change up by a barrier (R4).
+	CauseLost
+
+	causeLast = CauseLost
 )
 
-var causeNames = [...]string{"none", "stalled", "diverged", "replaced", "contradiction", "operator"}
+var causeNames = [...]string{"none", "stalled", "diverged", "replaced", "contradiction", "operator", "lost"}
 
 func (c Cause) String() string {
 	if int(c) < len(causeNames) {

@@ -184,8 +184,8 @@ func (f *fold) close(r *Round, snapshot SnapshotVersion) {
 	for _, id := range r.tables {
 		delete(f.busy, id)
 		f.closed[id] = true
-		if t := f.tables[id]; t.Frozen != nil && t.Frozen.Cause == CauseStalled {
-			t.Frozen = nil // STALLED thaws by itself
+		if t := f.tables[id]; t.Frozen != nil && t.Frozen.Cause.Passes() {
+			t.Frozen = nil
 		}
 	}
 	f.rounds = slices.DeleteFunc(f.rounds, func(o *Round) bool { return o == r })

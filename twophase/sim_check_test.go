@@ -42,6 +42,7 @@ const (
 	manifestOrder    invariant = "manifests are written in order, and never differ"
 	payloadThere     invariant = "the payload of a pending change is there"
 	noFalseReplaced  invariant = "no healthy table counts as replaced"
+	noFalseLost      invariant = "no payload counts as lost that was not"
 	noFalseLoss      invariant = "no healthy log contradicts the journal"
 	keepsDecided     invariant = "what is answered as decided is delivered as decided"
 	resolves         invariant = "everything resolves when the faults stop"
@@ -240,6 +241,7 @@ func (c *checker) compare(was marks, e *Entry) {
 				c.w.fail(noFalseReplaced, "%s at %d: %s", r.Table, r.Recorded, r.Detail)
 			}
 		case *Frozen:
+			c.losses(r)
 			if t := c.ref.tables[r.Table]; r.Cause == CauseContradiction && t != nil && t.Frozen != nil && c.healthy(t) {
 				c.w.fail(noFalseLoss, "%s: %s", r.Table, r.Detail)
 			}

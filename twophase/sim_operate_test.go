@@ -61,6 +61,12 @@ func (w *world) thaw(r *replica) {
 		if t.Frozen == nil || t.Frozen.Origin != t.Table || t.Frozen.Resolved || t.Frozen.Cause == CauseStalled {
 			continue
 		}
+		if t.Frozen.Cause == CauseLost {
+			if w.mendLoss(r, t) {
+				return
+			}
+			continue
+		}
 		if t.Frozen.Cause == CauseContradiction && w.chance(0.5) {
 			// It will not go away: the operator gives the table up.
 			w.check.unprotect(w.placeOf(t))

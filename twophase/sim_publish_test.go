@@ -78,23 +78,33 @@ func (r *replica) publishTable(a *actor, id TableID, round RoundID) (WalkDone, b
 			}
 			unfit = end.Reason
 			r.foldNow(a)
+		case lostPayload:
+			r.impeded(a, round, &Frozen{Table: id, Cause: CauseLost, Txn: end.txn, Detail: "its payload is gone"})
+			return WalkDone{}, false
 		default:
-			r.stalled(a, id, round)
+			r.impeded(a, round, &Frozen{Table: id, Cause: CauseStalled, Detail: "requests are refused"})
 			return WalkDone{}, false
 		}
 	}
 	return WalkDone{}, false
 }
 
-// stalled freezes the round of a table whose requests are refused for long (R12).
-func (r *replica) stalled(a *actor, id TableID, round RoundID) {
-	t, ok := r.state.Table(id)
+// impeded freezes the round of a table whose requests are refused for long, or that lacks
+// a payload for long (R12).
+func (r *replica) impeded(a *actor, round RoundID, why *Frozen) {
+	t, ok := r.state.Table(why.Table)
 	saw, open := r.firstSaw[round]
-	if ok && open && t.Frozen == nil && r.w.now-saw > 30*time.Second {
-		r.finding(a, &Frozen{Round: round, Table: id, Cause: CauseStalled, Detail: "requests are refused"}, nil)
+	if ok && open && t.MayFreeze(why.Cause) && r.w.now-saw > 30*time.Second {
+		why.Round = round
+		r.finding(a, why, nil)
 	}
 	a.pause()
 }
+
+// lostPayload ends a walk that cannot put a version, since a payload is lost.
+type lostPayload struct{ txn TxnID }
+
+func (lostPayload) walkEffect() {}
 
 // walk carries out a walk's effects to its end; nil: the table's requests are
 // refused, or a put was too old to be sent.
@@ -130,7 +140,10 @@ func (r *replica) walk(a *actor, id TableID, in WalkInput) WalkEffect {
 				r.waitFold(a)
 				return WalkUnfit{Reason: fmt.Sprint("too old to put ", w.step)}
 			}
-			res = r.putVersion(a, p, in, e)
+			var lost TxnID
+			if res, lost = r.putVersion(a, p, in, e); !lost.IsZero() {
+				return lostPayload{lost}
+			}
 		case PutBarrier:
 			if !wk.MayPut(w.now, r.folded) {
 				r.waitFold(a)
@@ -153,8 +166,8 @@ func (r *replica) walk(a *actor, id TableID, in WalkInput) WalkEffect {
 func (r *replica) waitFold(a *actor) { r.foldNow(a) }
 
 // putVersion renders a version and puts it. nil: its payloads are gone since the
-// round is closed.
-func (r *replica) putVersion(a *actor, p *simPlace, in WalkInput, e PutVersion) WalkResult {
+// round is closed, or that of a transaction is lost.
+func (r *replica) putVersion(a *actor, p *simPlace, in WalkInput, e PutVersion) (WalkResult, TxnID) {
 	w, id := r.w, in.Table
 	round := e.Changes[0].Round
 	if round == nil { // only with weakOwnRoundEnd
@@ -164,7 +177,7 @@ func (r *replica) putVersion(a *actor, p *simPlace, in WalkInput, e PutVersion) 
 	for i, c := range e.Changes {
 		toy[i] = w.changeOf(c.Part)
 		if !w.payloads[payloadKey{c.Txn, id, c.Part.Digest()}] {
-			return r.missing(a, c, id)
+			return nil, r.missing(a, c, id)
 		}
 	}
 	prev := p.state.ict
@@ -175,20 +188,21 @@ func (r *replica) putVersion(a *actor, p *simPlace, in WalkInput, e PutVersion) 
 	}
 	c := rendering(e.Version, round, id, e.Changes, toy, prev)
 	w.check.rendered(p, c)
-	return r.put(p, c, in)
+	return r.put(p, c, in), TxnID{}
 }
 
-// missing: a payload that is not there makes a publisher fold again first (R20).
-func (r *replica) missing(a *actor, c *Change, id TableID) WalkResult {
+// missing: a payload that is not there makes a publisher fold again first (R20). If it is
+// needed still, it is lost.
+func (r *replica) missing(a *actor, c *Change, id TableID) (lost TxnID) {
 	r.foldNow(a)
-	if t, ok := r.state.Table(id); ok {
-		for _, open := range t.Pending {
-			if open.Txn == c.Txn && !r.w.payloads[payloadKey{c.Txn, id, c.Part.Digest()}] {
-				r.w.fail(payloadThere, "the payload of %s on %s is gone, and it is pending", short(c.Txn), id)
-			}
-		}
+	key := payloadKey{c.Txn, id, c.Part.Digest()}
+	switch {
+	case !r.state.Needs(id, c.Txn) || r.w.payloads[key]:
+		return TxnID{}
+	case !r.w.lost[key]:
+		r.w.fail(payloadThere, "the payload of %s on %s is gone, and it is pending", short(c.Txn), id)
 	}
-	return nil
+	return c.Txn
 }
 
 func (r *replica) put(p *simPlace, c *simCommit, in WalkInput) PutResult {

@@ -41,7 +41,9 @@ func profiles() []profile {
 	crowded := base
 	crowded.client, crowded.round = 0.2, 6
 	crowded.tables = append([]toyTable{{name: "single", single: true}, {name: "also open"}}, defaultTables...)
-	return []profile{base, small, large, cleaned, crowded, base, alone, builds, restored, fenced, ignored}
+	lossy := base
+	lossy.lose, lossy.operate, lossy.crash, lossy.create = 0.01, 0.03, 0.006, 0.3
+	return []profile{base, small, large, cleaned, crowded, base, alone, builds, restored, fenced, ignored, lossy}
 }
 
 // TestSimulation: no world breaks an invariant.

@@ -23,7 +23,7 @@ var variants = []variant{
 	{"R2", "change numbers begin again", weakNumbersRestart, inOrder, "A20", func(p *profile) { p.release = 0.8 }},
 	{"R3", "what exists is passed over unread", weakNextFree, exactlyOnce, "A3", nil},
 	{"R4", "a barrier carries a marker", weakBarrierMarks, acknowledged, "A16", func(p *profile) {
-		p.giveUp, p.operate, p.clean, p.jump, p.foreign, p.crash, p.replace = 0.8, 0.04, 0.9, 0.04, 0.05, 0.01, 0
+		p.giveUp, p.operate, p.clean, p.jump, p.foreign, p.crash, p.replace, p.lose = 0.8, 0.04, 0.9, 0.04, 0.05, 0.01, 0, 0
 	}},
 	{"R4", "verdicts do not age", weakVerdictsStay, possible, "A4", nil},
 	{"R5", "unknown and then absent means no", weakAbsentIsNo, oneAnswer, "A5", nil},
@@ -55,6 +55,7 @@ var variants = []variant{
 	{"R18", "a foreign commit makes no snapshot", weakForeignUnshown, snapshotCurrent, "B9", nil},
 	{"R19", "two changes of one app share a version", weakSharesApps, logReplays, "B10", nil},
 	{"R20", "no outcome counts as aborted", weakSweepsUnknown, payloadThere, "C2", nil},
+	{"R20", "what is missing is lost", weakLostUnasked, payloadThere, "C2", func(p *profile) { p.lose = 0 }},
 	{"R21", "one place twice", weakOneURITwice, onePlace, "C3", func(p *profile) { p.twice = 0.5 }},
 	{"R21", "a name is looked up before the decision only", weakNameOnce, onePlace, "", func(p *profile) { p.create = 0.4 }},
 	{"R21", "version 0 without a claim", weakClaimsNothing, ownTable, "C3", nil},
@@ -69,7 +70,7 @@ func moreFences(p *profile) {
 	p.tables = []toyTable{{name: "open"}}
 	p.fence, p.operate, p.foreign, p.slow, p.overwrite, p.client, p.polls, p.jump = 0.3, 0.06, 0.02, 0.6, 0.4, 0.35, 0.03, 0.01
 	p.replace, p.clean, p.create, p.leave, p.release, p.twice, p.giveUp, p.floor = 0, 0.02, 0, 0, 0, 0, 0, 0
-	p.crash, p.sleep, p.settings = 0.001, 0.004, 0
+	p.crash, p.sleep, p.settings, p.lose = 0.001, 0.004, 0, 0
 }
 
 // variantRuns bounds the search for a counterexample.

@@ -48,6 +48,7 @@ type profile struct {
 	overwrite float64 // of foreign commits: nothing of the table stays
 	polls     float64 // how busily tables are looked at that are in no round
 	lift      float64 // of operators' acts on fenced tables
+	lose      float64 // the payload of a decided change is lost
 	ignores   float64 // of foreign commits on fenced tables: their writer ignores features
 	other     float64 // of chances to commit other digests under one id
 	facts     int     // bytes of them that a table keeps
@@ -78,7 +79,7 @@ func defaultProfile() profile {
 		replicas: 3, slots: 16, steps: 2500, tables: defaultTables,
 		unknown: 0.2, crash: 0.002, sleep: 0.002, jump: 0.008, foreign: 0.02, client: 0.12, operate: 0.015,
 		replace: 0.02, clean: 0.3, floor: 0.01, keep: 25, settings: 0.02, giveUp: 0.1, release: 0.05, twice: 0.02,
-		rests: 0.05, create: 0.15, leave: 0.02, fence: 0.2, lift: 0.3, slow: 0.3, polls: 0.3, other: 1, facts: 600, round: 12,
+		rests: 0.05, create: 0.15, leave: 0.02, fence: 0.2, lift: 0.3, slow: 0.3, polls: 0.3, other: 1, lose: 0.001, facts: 600, round: 12,
 	}
 }
 
@@ -108,6 +109,7 @@ type world struct {
 	ring     *simRing
 	objects  map[string][]byte // checkpoints
 	payloads map[payloadKey]bool
+	lost     map[payloadKey]bool // taken away by the world, at some time
 	staged   []staged
 	places   []*simPlace
 	late     []lateWrite
@@ -131,7 +133,7 @@ type lateWrite struct {
 func newWorld(p profile, seed uint64) *world {
 	w := &world{
 		profile: p, seed: seed, rng: rand.New(rand.NewPCG(seed, 0x7470)),
-		ring: newSimRing(p.slots, p.weak), objects: map[string][]byte{}, payloads: map[payloadKey]bool{},
+		ring: newSimRing(p.slots, p.weak), objects: map[string][]byte{}, payloads: map[payloadKey]bool{}, lost: map[payloadKey]bool{},
 		manifest: map[SnapshotVersion]string{}, now: time.Hour,
 	}
 	w.check = newChecker(w)
@@ -193,6 +195,8 @@ func (w *world) turn() {
 		w.clientAct()
 	case w.takes(&r, w.operate):
 		w.operatorAct()
+	case w.takes(&r, w.lose):
+		w.losePayload()
 	case w.takes(&r, w.restore):
 		w.restoreJournal()
 	case len(w.late) > 0 && r < 0.9 && w.chance(0.1):

@@ -20,7 +20,7 @@ type Thawing struct {
 // by itself, or is closed for good.
 func (s *State) Thawing(id TableID) (t Thawing, ok bool) {
 	at, there := s.tables[id]
-	if !there || at.Released || at.Frozen == nil || at.Frozen.Resolved || at.Frozen.Cause == CauseStalled {
+	if !there || at.Released || at.Frozen == nil || at.Frozen.Resolved || at.Frozen.Cause.Passes() {
 		return Thawing{}, false
 	}
 	origin := s.origin(at)

@@ -207,6 +207,8 @@ func (s *script) admin(r *actorless, kind string, args []string) Record {
 	switch kind {
 	case "freeze":
 		return &Frozen{Round: s.round(args[0]), Table: TableID(args[1]), Cause: CauseStalled, Detail: "requests are refused"}
+	case "lost":
+		return &Frozen{Round: s.round(args[0]), Table: TableID(args[1]), Cause: CauseLost, Txn: s.txn(args[2]), Detail: "its payload is gone"}
 	case "contradiction":
 		return &Frozen{Table: TableID(args[0]), Cause: CauseContradiction, Detail: "journal and log disagree"}
 	case "counted":

@@ -107,7 +107,7 @@ func (s *script) line(line string) string {
 		"ask":   s.ask, "decide": s.decide, "append": s.append, "fold": s.fold, "walk": s.walk, "step": s.step,
 		"run": s.run, "record": s.record, "publish": s.publish, "engine": s.engine, "late": s.late, "pass": s.pass,
 		"crash": s.crash, "checkpoint": s.checkpoint, "clean": s.clean, "drop": s.drop, "copy": s.copy,
-		"putback": s.putback, "vacate": s.vacate, "decided": s.decided, "state": s.state, "log": s.log, "outcome": s.outcome, "sweep": s.sweep,
+		"putback": s.putback, "vacate": s.vacate, "decided": s.decided, "state": s.state, "log": s.log, "outcome": s.outcome, "sweep": s.sweep, "lose": s.lose,
 		"manifest": s.manifest, "share": s.share, "slot": s.slot, "backup": s.backup,
 		"clock": s.clock, "time": s.time,
 	}[cmd]

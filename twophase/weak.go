@@ -49,6 +49,7 @@ const (
 	weakNameOnce                              // R21: a name to be created is looked up before the decision only
 	weakShowsUnborn                           // R18: a table is shown once it is decided
 	weakClaimsNothing                         // R21: version 0 is put without a look at the place
+	weakLostUnasked                           // R20: a payload that is missing is lost, whatever the fold says by then
 
-	weakLast = weakClaimsNothing
+	weakLast = weakLostUnasked
 )

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -66,21 +67,32 @@ func startServer(t *testing.T, flags ...string) *server {
 // serving runs serve until the test ends, when it has to end well.
 func serving(t *testing.T, flags ...string) (address string) {
 	t.Helper()
+	address, stop := servingUntil(t, flags...)
+	t.Cleanup(func() {
+		if code, stderr := stop(); code != 0 || strings.Contains(stderr, "ERROR") {
+			t.Errorf("serve ends with %d\n%s", code, stderr)
+		}
+	})
+	return address
+}
+
+// servingUntil runs serve until stop, or the test's end.
+func servingUntil(t *testing.T, flags ...string) (address string, stop func() (code int, stderr string)) {
+	t.Helper()
 	ready := filepath.Join(t.TempDir(), "ready")
 	var out, stderr bytes.Buffer
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan int, 1)
 	args := append([]string{"serve", "--listen", "127.0.0.1:0", "--ready-file", ready, "--log-level", "warn"}, flags...)
 	go func() { ended <- run(ctx, args, strings.NewReader(""), &out, &stderr, nothing) }()
-	t.Cleanup(func() {
+	stop = sync.OnceValues(func() (int, string) {
 		cancel()
-		if code := <-ended; code != 0 || strings.Contains(stderr.String(), "ERROR") {
-			t.Errorf("serve ends with %d\n%s", code, &stderr)
-		}
+		return <-ended, stderr.String()
 	})
+	t.Cleanup(func() { stop() })
 	for {
 		if b, err := os.ReadFile(ready); err == nil {
-			return strings.TrimSpace(string(b))
+			return strings.TrimSpace(string(b)), stop
 		}
 		select {
 		case code := <-ended:

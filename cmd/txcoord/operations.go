@@ -77,7 +77,7 @@ func boolToInt(b bool) int {
 type tablesResolve struct {
 	tableArg
 	Yes    bool   `help:"Do it. Without it the plan is shown, and on a terminal you are asked."`
-	GiveUp bool   `help:"Give the table up, whose log and journal contradict each other for good. It is never written again."`
+	GiveUp bool   `help:"Give up changes whose staged parts are lost; or a table whose log and journal contradict each other for good, which is never written again."`
 	Reason string `help:"Why, in words; recorded."`
 }
 

@@ -304,7 +304,7 @@ func TestNumbersOfTheListsAgree(t *testing.T) {
 	for c, name := range map[twophase.Cause]pb.FreezeCause{
 		twophase.CauseStalled: pb.FreezeCause_FREEZE_CAUSE_STALLED, twophase.CauseDiverged: pb.FreezeCause_FREEZE_CAUSE_DIVERGED,
 		twophase.CauseReplaced: pb.FreezeCause_FREEZE_CAUSE_REPLACED, twophase.CauseContradiction: pb.FreezeCause_FREEZE_CAUSE_CONTRADICTION,
-		twophase.CauseOperator: pb.FreezeCause_FREEZE_CAUSE_OPERATOR,
+		twophase.CauseOperator: pb.FreezeCause_FREEZE_CAUSE_OPERATOR, twophase.CauseLost: pb.FreezeCause_FREEZE_CAUSE_LOST,
 	} {
 		if pb.FreezeCause(c) != name {
 			t.Errorf("cause %s is %d, on the wire %s", c, c, name)
@@ -314,7 +314,7 @@ func TestNumbersOfTheListsAgree(t *testing.T) {
 		pb.TableMode(twophase.ModeFenced) != pb.TableMode_TABLE_MODE_FENCED || pb.TableMode(twophase.ModeDeltaStorage) != pb.TableMode_TABLE_MODE_DELTA_STORAGE {
 		t.Error("modes differ")
 	}
-	if len(pb.Rule_name) != 19 || len(pb.FreezeCause_name) != 6 || len(pb.TableMode_name) != 5 {
+	if len(pb.Rule_name) != 19 || len(pb.FreezeCause_name) != 7 || len(pb.TableMode_name) != 5 {
 		t.Error("a list on the wire has grown; this test has to know")
 	}
 }

@@ -229,6 +229,10 @@ const (
 	FreezeCause_FREEZE_CAUSE_CONTRADICTION FreezeCause = 4
 	// An operator froze it.
 	FreezeCause_FREEZE_CAUSE_OPERATOR FreezeCause = 5
+	// The staged part of a decided transaction is gone or damaged. Thaws by itself
+	// when the part is back; or an operator gives the change up (ResolveTable with
+	// `give_up`).
+	FreezeCause_FREEZE_CAUSE_LOST FreezeCause = 6
 )
 
 // Enum value maps for FreezeCause.
@@ -240,6 +244,7 @@ var (
 		3: "FREEZE_CAUSE_REPLACED",
 		4: "FREEZE_CAUSE_CONTRADICTION",
 		5: "FREEZE_CAUSE_OPERATOR",
+		6: "FREEZE_CAUSE_LOST",
 	}
 	FreezeCause_value = map[string]int32{
 		"FREEZE_CAUSE_UNSPECIFIED":   0,
@@ -248,6 +253,7 @@ var (
 		"FREEZE_CAUSE_REPLACED":      3,
 		"FREEZE_CAUSE_CONTRADICTION": 4,
 		"FREEZE_CAUSE_OPERATOR":      5,
+		"FREEZE_CAUSE_LOST":          6,
 	}
 )
 
@@ -905,14 +911,15 @@ const file_txcoord_v1_common_proto_rawDesc = "" +
 	"\rRULE_OPERATOR\x10\x0f\x12\x11\n" +
 	"\rRULE_RESOLVED\x10\x10\x12\x17\n" +
 	"\x13RULE_TABLE_RELEASED\x10\x11\x12\x15\n" +
-	"\x11RULE_TABLE_EXISTS\x10\x12*\xb6\x01\n" +
+	"\x11RULE_TABLE_EXISTS\x10\x12*\xcd\x01\n" +
 	"\vFreezeCause\x12\x1c\n" +
 	"\x18FREEZE_CAUSE_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14FREEZE_CAUSE_STALLED\x10\x01\x12\x19\n" +
 	"\x15FREEZE_CAUSE_DIVERGED\x10\x02\x12\x19\n" +
 	"\x15FREEZE_CAUSE_REPLACED\x10\x03\x12\x1e\n" +
 	"\x1aFREEZE_CAUSE_CONTRADICTION\x10\x04\x12\x19\n" +
-	"\x15FREEZE_CAUSE_OPERATOR\x10\x05*d\n" +
+	"\x15FREEZE_CAUSE_OPERATOR\x10\x05\x12\x15\n" +
+	"\x11FREEZE_CAUSE_LOST\x10\x06*d\n" +
 	"\tIsolation\x12\x19\n" +
 	"\x15ISOLATION_UNSPECIFIED\x10\x00\x12\x1a\n" +
 	"\x16ISOLATION_SERIALIZABLE\x10\x01\x12 \n" +

@@ -67,6 +67,10 @@ const (
 	FindingCode_FINDING_CODE_PROPERTY_IGNORED FindingCode = 17
 	// The store or the table's object store refuses requests.
 	FindingCode_FINDING_CODE_STORE_TROUBLE FindingCode = 18
+	// The staged part of a decided transaction is gone or damaged, so that its change
+	// cannot be published on the table; `file` is where it lay, a key of the store or
+	// the URI of an object.
+	FindingCode_FINDING_CODE_PART_LOST FindingCode = 19
 )
 
 // Enum value maps for FindingCode.
@@ -91,6 +95,7 @@ var (
 		16: "FINDING_CODE_RETENTION",
 		17: "FINDING_CODE_PROPERTY_IGNORED",
 		18: "FINDING_CODE_STORE_TROUBLE",
+		19: "FINDING_CODE_PART_LOST",
 	}
 	FindingCode_value = map[string]int32{
 		"FINDING_CODE_UNSPECIFIED":         0,
@@ -112,6 +117,7 @@ var (
 		"FINDING_CODE_RETENTION":           16,
 		"FINDING_CODE_PROPERTY_IGNORED":    17,
 		"FINDING_CODE_STORE_TROUBLE":       18,
+		"FINDING_CODE_PART_LOST":           19,
 	}
 )
 
@@ -295,7 +301,7 @@ type Finding struct {
 	Winner string `protobuf:"bytes,10,opt,name=winner,proto3" json:"winner,omitempty"`
 	// The Delta version that it is about, -1 if it is not about one.
 	Version int64 `protobuf:"varint,11,opt,name=version,proto3" json:"version,omitempty"`
-	// The file that it is about, relative to the table.
+	// The file that it is about, relative to the table; for a lost part, where it lay.
 	File string `protobuf:"bytes,12,opt,name=file,proto3" json:"file,omitempty"`
 	// The table property that it is about.
 	Property string `protobuf:"bytes,13,opt,name=property,proto3" json:"property,omitempty"`
@@ -450,7 +456,10 @@ type ResolveTableRequest struct {
 	// whatever is to be done.
 	Plan string `protobuf:"bytes,6,opt,name=plan,proto3" json:"plan,omitempty"`
 	// For a contradiction that cannot be mended: gives the table up. It is recorded as
-	// REPLACED, never written again, and a second call after the grace settles it.
+	// REPLACED, never written again, and a second call after the grace settles it. For
+	// staged parts that are lost: an empty version of the table says that their changes
+	// are not applied there, and the table goes on; a table that such a part was to
+	// create is given up.
 	GiveUp        bool `protobuf:"varint,7,opt,name=give_up,json=giveUp,proto3" json:"give_up,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -544,7 +553,7 @@ type ResolveTableResponse struct {
 	Table *Table `protobuf:"bytes,2,opt,name=table,proto3" json:"table,omitempty"`
 	// Names the plan by its content.
 	Plan string `protobuf:"bytes,3,opt,name=plan,proto3" json:"plan,omitempty"`
-	// The records that are appended to the journal, in order.
+	// What is done, in order.
 	Steps []*ResolveStep `protobuf:"bytes,4,rep,name=steps,proto3" json:"steps,omitempty"`
 	// The changes that are given up for good on the frozen table. They stay committed
 	// on the other tables of their transactions.
@@ -646,10 +655,11 @@ func (x *ResolveTableResponse) GetNotBefore() *timestamppb.Timestamp {
 	return nil
 }
 
-// ResolveStep is a record that is appended to the journal.
+// ResolveStep is a record that is appended to the journal, or a version that is put
+// into the table's log and then recorded.
 type ResolveStep struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Its kind: `thaw`, `replaced`.
+	// Its kind: `thaw`, `replaced`; `barrier` for a version.
 	Kind string `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
 	// The name of the table that it is about.
 	Table string `protobuf:"bytes,2,opt,name=table,proto3" json:"table,omitempty"`
@@ -1445,7 +1455,7 @@ const file_txcoord_v1_operations_proto_rawDesc = "" +
 	"\aheld_by\x18\b \x01(\tR\x06heldBy\x12\x18\n" +
 	"\askipped\x18\t \x01(\tR\askipped\x12#\n" +
 	"\rsidecars_kept\x18\n" +
-	" \x01(\tR\fsidecarsKept*\xe6\x04\n" +
+	" \x01(\tR\fsidecarsKept*\x82\x05\n" +
 	"\vFindingCode\x12\x1c\n" +
 	"\x18FINDING_CODE_UNSPECIFIED\x10\x00\x12\x17\n" +
 	"\x13FINDING_CODE_FROZEN\x10\x01\x12\x17\n" +
@@ -1466,7 +1476,8 @@ const file_txcoord_v1_operations_proto_rawDesc = "" +
 	"\x1cFINDING_CODE_FOREIGN_COMMITS\x10\x0f\x12\x1a\n" +
 	"\x16FINDING_CODE_RETENTION\x10\x10\x12!\n" +
 	"\x1dFINDING_CODE_PROPERTY_IGNORED\x10\x11\x12\x1e\n" +
-	"\x1aFINDING_CODE_STORE_TROUBLE\x10\x122\x8e\x02\n" +
+	"\x1aFINDING_CODE_STORE_TROUBLE\x10\x12\x12\x1a\n" +
+	"\x16FINDING_CODE_PART_LOST\x10\x132\x8e\x02\n" +
 	"\x10OperationService\x12Q\n" +
 	"\fExplainTable\x12\x1f.txcoord.v1.ExplainTableRequest\x1a .txcoord.v1.ExplainTableResponse\x12Q\n" +
 	"\fResolveTable\x12\x1f.txcoord.v1.ResolveTableRequest\x1a .txcoord.v1.ResolveTableResponse\x12T\n" +
