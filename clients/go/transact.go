@@ -16,7 +16,8 @@ import (
 // ErrNothingStaged: the function returned nil and had staged nothing.
 var ErrNothingStaged = errors.New("nothing staged")
 
-// Result is a committed transaction.
+// Result is a committed transaction. On most days that is all: each of its tables has, or
+// gets, its change. NotApplied names the exceptions.
 type Result struct {
 	// Outcome is COMMITTED; it says which versions of which tables hold the change.
 	Outcome *txcoordv1.Outcome
@@ -30,6 +31,22 @@ type Result struct {
 // Snapshot is the first snapshot that contains the change; 0 while tables are
 // pending.
 func (r *Result) Snapshot() uint64 { return r.Outcome.GetCommitted().GetSnapshotVersion() }
+
+// NotApplied are the tables on which the change was given up for good, by an operator's
+// word on a frozen table: it is on the others of the transaction, and never on these. A
+// repeated commit of the key answers the same. Make that part of the work anew, under
+// another key.
+func (r *Result) NotApplied() []*txcoordv1.TableDelivery { return NotApplied(r.Outcome) }
+
+// NotApplied is Result.NotApplied for any outcome; empty for one that is not COMMITTED.
+func NotApplied(o *txcoordv1.Outcome) (out []*txcoordv1.TableDelivery) {
+	for _, t := range o.GetCommitted().GetTables() {
+		if t.GetState() == txcoordv1.DeliveryState_DELIVERY_STATE_NOT_APPLIED {
+			out = append(out, t)
+		}
+	}
+	return out
+}
 
 // TransactionError says which transaction an error of Transact is about. With an
 // ErrUnavailable inside, it may or may not be committed: Outcome and Resolve tell,

@@ -272,6 +272,29 @@ func TestTransactFindsItsWorkDone(t *testing.T) {
 	}
 }
 
+// An operator has given the change up on a table: a job that comes back learns on which.
+func TestTransactFindsItsWorkNotApplied(t *testing.T) {
+	s := &server{}
+	c := start(t, s, client.Options{})
+	r, err := c.Transact(t.Context(), "k", stageTwo(t.Context()))
+	if err != nil || len(r.NotApplied()) != 0 {
+		t.Fatalf("result %+v, error %v", r, err)
+	}
+	s.mu.Lock()
+	s.outcomes["k/1"].GetCommitted().Tables = []*txcoordv1.TableDelivery{
+		{Table: "orders", State: txcoordv1.DeliveryState_DELIVERY_STATE_PUBLISHED},
+		{Table: "items", State: txcoordv1.DeliveryState_DELIVERY_STATE_NOT_APPLIED},
+	}
+	s.mu.Unlock()
+	r, err = c.Transact(t.Context(), "k", stageTwo(t.Context()))
+	if err != nil || !r.AlreadyCommitted || len(r.NotApplied()) != 1 || r.NotApplied()[0].GetTable() != "items" {
+		t.Errorf("result %+v, error %v", r, err)
+	}
+	if client.NotApplied(&txcoordv1.Outcome{}) != nil {
+		t.Error("an open transaction is given up")
+	}
+}
+
 // A job was killed after it sent its commit; its successor begins, and only then
 // does that commit land.
 func TestTransactMeetsItsOwnLateCommit(t *testing.T) {

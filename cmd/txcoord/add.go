@@ -79,7 +79,7 @@ func (c *txAdd) commitAlone(
 	if err != nil {
 		return err
 	}
-	return s.showOutcome(a, a.GetOutcome())
+	return s.showCommitted(a, a.GetOutcome())
 }
 
 // actions makes an add for each file.

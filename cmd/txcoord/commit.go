@@ -40,7 +40,7 @@ func (c *commitCommand) Run(ctx context.Context, s *session) error {
 		if err != nil {
 			return advise(err, nextAttempt(fmt.Sprintf("\"attempt\": %d in the file", max(req.GetAttempt(), 1)+1)))
 		}
-		return s.showOutcome(a, a.GetOutcome())
+		return s.showCommitted(a, a.GetOutcome())
 	})
 }
 

@@ -126,7 +126,7 @@ func (c *tablesAlter) Run(ctx context.Context, s *session) error {
 		if done.AlreadyCommitted {
 			s.note("the work of this key was committed before")
 		}
-		return s.showOutcome(done.Outcome, done.Outcome)
+		return s.showCommitted(done.Outcome, done.Outcome)
 	})
 }
 

@@ -33,6 +33,7 @@ const (
 	exitReadAgain    = 9
 	exitQuota        = 10
 	exitDenied       = 11
+	exitNotApplied   = 12
 	exitInterrupted  = 130
 )
 

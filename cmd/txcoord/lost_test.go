@@ -135,5 +135,17 @@ func TestLostPartGivenUp(t *testing.T) {
 	if got := l.ok("tx", "show", "--key", "lost"); !strings.Contains(got, "not_applied") || !strings.Contains(got, "published") {
 		t.Errorf("%s", got)
 	}
+	// The client comes back with its key: that is not what it asked for.
+	again := []string{"commit", l.whole("lost", "a")}
+	l.fails(12, again, "given up for good on orders (operator)", "another key")
+	o := txcoord(t, l.env, "", append(again, "-o", "json")...)
+	if o.code != 12 || !strings.Contains(o.out, `"not_applied"`) || !strings.Contains(strings.ReplaceAll(o.stderr, " ", ""), `"exit":12`) {
+		t.Errorf("%d: %s%s", o.code, o.out, o.stderr)
+	}
+	for _, asking := range [][]string{{"tx", "show", "--key", "lost"}, {"tx", "begin", "--key", "lost"}} {
+		if o := txcoord(t, l.env, "", asking...); o.code != 0 || !strings.Contains(o.stderr, "given up for good on orders") {
+			t.Errorf("%v: %d %s", asking, o.code, o.stderr)
+		}
+	}
 	l.ok("commit", l.whole("more", "b"))
 }

@@ -67,6 +67,9 @@ func (s *session) noteKnown(a *txcoordv1.BeginResponse) {
 	for _, o := range a.GetKnown() {
 		if o.GetCommitted() != nil {
 			s.note("the work of this key is committed already, as attempt %d (transaction %s)", o.GetAttempt(), o.GetTransactionId())
+			if text := notAppliedText(o); text != "" {
+				s.note("%s", text)
+			}
 			return
 		}
 		if o.GetAttempt() == a.GetAttempt() {
@@ -211,7 +214,7 @@ func (c *txCommit) Run(ctx context.Context, s *session) error {
 		if err != nil {
 			return advise(err, commitHints(ctx, api, c.Token, err))
 		}
-		return s.showOutcome(a, a.GetOutcome())
+		return s.showCommitted(a, a.GetOutcome())
 	})
 }
 
@@ -288,8 +291,41 @@ func (c *txShow) Run(ctx context.Context, s *session) error {
 		if err != nil {
 			return advise(err, showHints)
 		}
+		if text := notAppliedText(a.GetOutcome()); text != "" {
+			s.note("%s", text)
+		}
 		return s.showOutcome(a, a.GetOutcome())
 	})
+}
+
+// showCommitted prints the answer of a commit. One that is not applied on all of its
+// tables, for good, is not what was asked for.
+func (s *session) showCommitted(answer proto.Message, o *txcoordv1.Outcome) error {
+	if err := s.showOutcome(answer, o); err != nil {
+		return err
+	}
+	if text := notAppliedText(o); text != "" {
+		return &codedError{errors.New(text), exitNotApplied}
+	}
+	return nil
+}
+
+// notAppliedText says on which tables a committed transaction was given up; empty if on
+// none.
+func notAppliedText(o *txcoordv1.Outcome) string {
+	var on []string
+	for _, t := range client.NotApplied(o) {
+		text := t.GetTable()
+		if c := t.GetConflict(); c != nil {
+			text += fmt.Sprintf(" (%s)", strings.TrimSpace(strings.ReplaceAll(word(c.GetRule()), "_", " ")+" "+c.GetPath()))
+		}
+		on = append(on, text)
+	}
+	if len(on) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("transaction %s is committed, but its change was given up for good on %s; make that part anew, under another key",
+		o.GetTransactionId(), strings.Join(on, ", "))
 }
 
 // showOutcome prints an answer that is about one transaction.
