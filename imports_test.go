@@ -116,6 +116,10 @@ var rules = []rule{
 	},
 	// Shares no code with what it checks, and neither do the readers.
 	{pkg: "e2e/checker"},
+	{
+		pkg: "e2e/linear", own: []string{"proto/txcoord/v1"},
+		external: append([]string{"github.com/anishathalye/porcupine", "google.golang.org/genproto/googleapis/rpc"}, wire...),
+	},
 	{pkg: "e2e/toolcache"},
 	{pkg: "e2e/readers", own: []string{"=e2e/toolcache"}},
 	{pkg: "e2e/engines", own: []string{"=e2e/readers", "=e2e/toolcache"}},

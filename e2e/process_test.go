@@ -24,6 +24,7 @@ import (
 	"google.golang.org/grpc/resolver/manual"
 
 	"github.com/txcoord/txcoord/clients/go"
+	"github.com/txcoord/txcoord/e2e/linear"
 )
 
 // process is a server process, which can be started again and again.
@@ -33,6 +34,8 @@ type process struct {
 
 	// replicas are the processes that clients go to; nil: this one alone.
 	replicas []*process
+	// calls has what clients call, if it is set.
+	calls *linear.Recorder
 
 	mu      sync.Mutex
 	address string
@@ -216,12 +219,16 @@ func (p *process) connect() *grpc.ClientConn {
 	}
 	r := manual.NewBuilderWithScheme("e2e")
 	r.InitialState(resolver.State{Endpoints: endpoints})
-	cc, err := grpc.NewClient("e2e:///txcoord", grpc.WithResolvers(r), grpc.WithDefaultServiceConfig(`{"loadBalancingConfig":[{"round_robin":{}}]}`),
+	var recorded []grpc.DialOption
+	if p.calls != nil {
+		recorded = append(recorded, grpc.WithChainUnaryInterceptor(p.calls.Client()))
+	}
+	cc, err := grpc.NewClient("e2e:///txcoord", append(recorded, grpc.WithResolvers(r), grpc.WithDefaultServiceConfig(`{"loadBalancingConfig":[{"round_robin":{}}]}`),
 		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDisableRetry(), grpc.WithContextDialer(find),
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: 10 * time.Millisecond, Multiplier: 1.3, Jitter: 0.2, MaxDelay: 100 * time.Millisecond},
 			MinConnectTimeout: time.Second,
-		}))
+		}))...)
 	if err != nil {
 		p.t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/txcoord/txcoord/clients/go"
 	"github.com/txcoord/txcoord/e2e/checker"
+	"github.com/txcoord/txcoord/e2e/linear"
 	txcoordv1 "github.com/txcoord/txcoord/proto/txcoord/v1"
 )
 
@@ -42,7 +43,7 @@ func newWorld(t testing.TB, config serverConfig) *world {
 	if err := os.Mkdir(filepath.Join(config.Dir, warehouseDir), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, process: &process{t: t, config: config}, books: newBooks()}
+	w := &world{t: t, process: &process{t: t, config: config, calls: linear.NewRecorder()}, books: newBooks()}
 	t.Cleanup(w.stop)
 	w.client = w.dial()
 	return w
@@ -186,7 +187,18 @@ func (w *world) judge(settled bool) *checker.Report {
 func (w *world) rest() *checker.Report {
 	w.t.Helper()
 	w.settle()
+	w.linearizable()
 	return w.judge(true)
+}
+
+// linearizable judges what clients were told, and when.
+func (w *world) linearizable() {
+	w.t.Helper()
+	report, err := linear.Check(w.calls.Calls(), w.replicas == nil, time.Minute)
+	if err != nil {
+		w.t.Errorf("what clients were told does not go together: %v", err)
+	}
+	w.t.Log(report)
 }
 
 // waitFor waits until something holds.
