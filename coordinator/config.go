@@ -28,6 +28,12 @@ type Prober interface {
 	Probe(ctx context.Context, uri string) error
 }
 
+// Expecter is an Objects that can be told of a place that has to be there, so that a root
+// that is not mounted is not taken for an empty one.
+type Expecter interface {
+	Expect(uri string)
+}
+
 // Config is what a catalog needs. Fields without a comment on their zero value are required.
 type Config struct {
 	// Name is the catalog's, as clients say it and as it stands in object names.

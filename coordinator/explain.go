@@ -337,7 +337,15 @@ func (e *explainer) log(ctx context.Context, row TableInfo) error {
 		f.File, f.Version = fileOf(stopped)
 		e.add(f)
 	}
-	if err := e.c.ours(e.id); err != nil {
+	switch err := e.c.ours(e.id); {
+	case errors.Is(err, &Error{Reason: LogContradiction}):
+		f := Finding{
+			Code: FoundStopped, Blocks: true, Text: messageOf(err),
+			Remedy: fmt.Sprintf("put the file back as it was, or: txcoord tables register %s %s --take-over", row.Name, row.URI),
+		}
+		f.File, f.Version = fileOf(err)
+		e.add(f)
+	case err != nil:
 		e.add(Finding{
 			Code: FoundOwnedElsewhere, Blocks: true, Text: messageOf(err),
 			Remedy: fmt.Sprintf("if that catalog lives: txcoord tables release %s here; if it is gone: txcoord tables register %s --take-over", row.Name, row.Name),

@@ -64,7 +64,11 @@ func (h *handles) of(id twophase.TableID) (*handle, error) {
 	if t := h.peek(id); t != nil {
 		return t, nil
 	}
-	uri := h.c.row(id).URI
+	row := h.c.row(id)
+	uri := row.URI
+	if e, ok := h.c.cfg.Objects.(Expecter); ok && row.Version != twophase.NoVersion {
+		e.Expect(uri)
+	}
 	log, err := h.open(uri, func() twophase.Mode { return h.c.modeOf(id) })
 	if err != nil {
 		return nil, err

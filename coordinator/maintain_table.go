@@ -79,8 +79,8 @@ func (j *upkeepJob) begin() error {
 	if j.handle, err = c.tables.of(j.id); err != nil {
 		return err
 	}
-	if err := j.handle.stoppedBy(); err != nil {
-		return err
+	if err := errors.Join(j.handle.stoppedBy(), c.ours(j.id)); err != nil {
+		return err // a table that may be somebody else's is cleaned by nobody here
 	}
 	store, key, err := c.cfg.Objects.Open(row.URI)
 	if err != nil {

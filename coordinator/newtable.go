@@ -282,7 +282,7 @@ func (c *Catalog) claimPlace(ctx context.Context, t *handle) (twophase.WalkResul
 	case errors.As(err, &owned):
 		return twophase.PlaceClaimed{Other: owned.Owner.Catalog}, nil
 	case err != nil:
-		return nil, c.objectsError(t.uri, err)
+		return nil, c.logError(t.id, err)
 	}
 	return twophase.PlaceClaimed{}, nil
 }

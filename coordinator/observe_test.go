@@ -4,9 +4,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -89,13 +93,40 @@ func (w *world) keys() map[string]string {
 			}
 		}
 	}
+	if w.files { // with links, which the store would not list
+		for key, content := range w.filesNow() {
+			out["object: "+key] = content
+		}
+		return out
+	}
 	for e, err := range w.objects.List(w.ctx(), objstore.ListOptions{}) {
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		if !strings.HasPrefix(e.Key, "journal.db") {
-			out["object: "+e.Key] = w.object(e.Key)
+		out["object: "+e.Key] = w.object(e.Key)
+	}
+	return out
+}
+
+// filesNow are the files below the world's folder, but for the journal and drafts.
+func (w *world) filesNow() map[string]string {
+	out := map[string]string{}
+	err := filepath.WalkDir(w.dir, func(path string, e fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
 		}
+		if err != nil || e.IsDir() || strings.HasPrefix(e.Name(), "journal.db") || strings.HasPrefix(e.Name(), ".txcoord-") {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.EISDIR) { // gone meanwhile; a link to a folder
+			return nil
+		}
+		out[strings.TrimPrefix(path, w.dir+"/")] = string(b)
+		return err
+	})
+	if err != nil {
+		w.t.Fatal(err)
 	}
 	return out
 }

@@ -3,7 +3,9 @@ package coordinator
 import (
 	"context"
 	"errors"
+	"fmt"
 
+	"github.com/txcoord/txcoord/tables"
 	"github.com/txcoord/txcoord/tables/objstore"
 	"github.com/txcoord/txcoord/twophase"
 )
@@ -29,6 +31,7 @@ func (c *Catalog) checkOwner(ctx context.Context, row TableInfo) {
 		return
 	}
 	owner, err := t.log.Owner(ctx)
+	var garbage *tables.LogError
 	switch {
 	case errors.Is(err, objstore.ErrNotFound):
 		// The table was dropped, or another stands in its place. A busy table is never
@@ -37,11 +40,16 @@ func (c *Catalog) checkOwner(ctx context.Context, row TableInfo) {
 		// (R22), before a transaction over it is decided that it cannot get.
 		t.forgetSight()
 		c.lookAgain(ctx, t, row)
-	case err != nil:
-		if ctx.Err() == nil {
-			c.log.Warn("look at a table's owner", "table", row.URI, "error", err)
+	case errors.As(err, &garbage):
+		t.forgetSight()
+		err := ownerUnreadable(row, garbage)
+		if t.disown(err) {
+			c.log.Error("a table's owner object makes no sense; the table takes no commits here until that is mended", "table", row.URI, "error", garbage)
 		}
+	case err != nil:
+		c.noteWork(ctx, t.uri, read, c.logError(t.id, err))
 	case owner.Catalog == c.journal.Meta().Catalog && owner.Table == row.ID:
+		c.noteWork(ctx, t.uri, read, nil)
 		t.disown(nil)
 	default:
 		t.forgetSight()
@@ -49,6 +57,17 @@ func (c *Catalog) checkOwner(ctx context.Context, row TableInfo) {
 		if t.disown(err) {
 			c.log.Error("another catalog has taken the table over; it takes no commits here any more", "table", row.URI, "owner", owner.Catalog)
 		}
+	}
+}
+
+// ownerUnreadable: nobody knows whose a table is, so it counts as nobody's until the
+// object is put back or written anew.
+func ownerUnreadable(row TableInfo, bad *tables.LogError) error {
+	return &Error{
+		Reason: LogContradiction, Cause: bad,
+		Message: fmt.Sprintf("table %s takes no commits: its owner object makes no sense (%s); put the file back, or write it anew with: tables register %s %s --take-over",
+			row.Name, bad.Error(), row.Name, row.URI),
+		Table: &TableDetail{Table: row.Name, TableID: row.ID, URI: row.URI, Version: twophase.NoVersion, File: bad.File, Detail: bad.Fault.String()},
 	}
 }
 
@@ -72,7 +91,8 @@ func (t *handle) forgetSight() {
 	clear(t.etags)
 }
 
-// disown notes that another catalog owns the table; nil takes it back. True if that is new.
+// disown notes why the table is not ours: another catalog owns it, or nobody knows who
+// does. nil takes it back. True if that is new.
 func (t *handle) disown(err error) bool {
 	t.sightMu.Lock()
 	defer t.sightMu.Unlock()
@@ -81,7 +101,7 @@ func (t *handle) disown(err error) bool {
 	return news
 }
 
-// ours is nil unless another catalog is known to own the table.
+// ours is nil unless the table is known to be another catalog's, or nobody knows whose.
 func (c *Catalog) ours(id twophase.TableID) error {
 	t := c.tables.peek(id)
 	if t == nil {

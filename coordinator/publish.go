@@ -3,6 +3,7 @@ package coordinator
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -310,8 +311,15 @@ func (c *Catalog) put(ctx context.Context, t *handle, w *twophase.Walk, v twopha
 	if !w.MayPut(c.cfg.Boot(), time.Duration(c.headAt.Load())) {
 		return nil, errLookAgain
 	}
-	err = t.log.PutCommit(ctx, v, data)
+	if v == 0 {
+		err = t.log.PutCommit(ctx, v, data)
+	} else {
+		err = t.log.PutAfter(ctx, v, data, w.Sight().Identity)
+	}
 	switch {
+	case errors.Is(err, objstore.ErrNoFolder), errors.Is(err, objstore.ErrMoved):
+		t.forgetSight() // the log has to be listed now: the table may be gone, or replaced
+		return nil, fmt.Errorf("%w: %w", errMoved, err)
 	case err == nil:
 		t.tail.saw(v, data)
 		return twophase.PutResult{Done: true, Identity: twophase.HashOf(data)}, nil

@@ -187,7 +187,13 @@ func (c *Catalog) registered(ctx context.Context, p placed, row TableInfo, r Reg
 			Table:   &TableDetail{Table: row.Name, TableID: row.ID, URI: row.URI, Version: twophase.NoVersion},
 		}
 	}
-	err := p.log.Claim(ctx, c.owner(row.ID), r.TakeOver)
+	there, err := p.log.List(ctx, 0)
+	if err == nil && there.Last() == twophase.NoVersion && row.Version != twophase.NoVersion {
+		return TableInfo{}, nil, c.logErrorAt(row, &tables.LogError{Fault: tables.NotATable, Table: row.URI, Version: twophase.NoVersion})
+	}
+	if err == nil {
+		err = p.log.Claim(ctx, c.owner(row.ID), r.TakeOver)
+	}
 	var owned *tables.OwnedError
 	switch {
 	case errors.As(err, &owned):
@@ -195,7 +201,10 @@ func (c *Catalog) registered(ctx context.Context, p placed, row TableInfo, r Reg
 	case err != nil:
 		return TableInfo{}, nil, c.logErrorAt(row, err)
 	}
-	return row, nil, nil
+	if t := c.tables.peek(row.ID); t != nil {
+		t.disown(nil)
+	}
+	return c.full(row.ID), nil, nil
 }
 
 func ownedError(uri string, o *tables.Owner) error {

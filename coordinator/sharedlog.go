@@ -87,6 +87,15 @@ func (m *modal) PutIfAbsent(ctx context.Context, key string, data []byte) error 
 	return s.PutIfAbsent(ctx, key, data)
 }
 
+// PutBeside implements objstore.Guarded, as far as the store below does.
+func (m *modal) PutBeside(ctx context.Context, key string, data []byte, n objstore.Neighbour) error {
+	s, err := m.now()
+	if err != nil {
+		return err
+	}
+	return objstore.PutBeside(ctx, s, key, data, n)
+}
+
 // Put implements objstore.Store.
 func (m *modal) Put(ctx context.Context, key string, data []byte) error {
 	s, err := m.now()

@@ -147,7 +147,11 @@ func ailment(err error) (text, remedy string) {
 	}
 	switch {
 	case errors.Is(err, objstore.ErrLinked):
-		return "its _delta_log is a symbolic link, which is not followed", "put the folder itself back"
+		return "a folder of it is a symbolic link by now, which is not followed", "put the folder itself back"
+	case errors.Is(err, objstore.ErrAway):
+		return "the folder above all its tables is gone", "mount it, or give it back its name; what waits goes on by itself"
+	case errors.Is(err, errMoved), errors.Is(err, objstore.ErrNoFolder):
+		return "its folder comes and goes", "put it back, and see who moves it"
 	case errors.Is(err, context.DeadlineExceeded):
 		return "its requests take too long", "see that it runs and can be reached"
 	}

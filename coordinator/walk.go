@@ -13,6 +13,14 @@ import (
 // walk begins.
 var errLookAgain = errors.New("the walk's sight or its fold is too old for a put")
 
+// errMoved: the folder that a version was to go into is not the table's log. A new walk
+// finds out what became of that.
+var errMoved = errors.New("the log is not where it was")
+
+// movedAtMost is how often in a row a walk may find a log in place that a put then does
+// not: folders come and go under it.
+const movedAtMost = 3
+
 // walk carries out a walk through a table's log (twophase.Walk) to its end: for a
 // round it puts what is missing, for a look-up it makes foreign versions history.
 // What has to be recorded first is recorded, and a new walk begins.
@@ -29,7 +37,7 @@ type aim struct {
 
 func (c *Catalog) walkFor(ctx context.Context, t *handle, what aim) (twophase.WalkDone, error) {
 	none := twophase.WalkDone{}
-	unfit := ""
+	unfit, moved := "", 0
 	for {
 		if what.giveUp != nil && !c.needsAny(t.id, what.giveUp) {
 			return none, nil
@@ -40,7 +48,12 @@ func (c *Catalog) walkFor(ctx context.Context, t *handle, what aim) (twophase.Wa
 			return none, err
 		}
 		end, err := c.walkOnce(ctx, t, in, glance)
-		if errors.Is(err, errLookAgain) {
+		if errors.Is(err, errMoved) {
+			if moved++; moved == movedAtMost {
+				return none, c.objectsError(t.uri, err)
+			}
+		}
+		if errors.Is(err, errLookAgain) || errors.Is(err, errMoved) {
 			if err := c.catchUp(ctx); err != nil {
 				return none, err
 			}

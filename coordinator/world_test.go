@@ -48,6 +48,9 @@ type world struct {
 	seen        objstore.Store // what the catalog sees
 }
 
+// filesAsServed is how the server opens its folders.
+var filesAsServed = fileobj.Config{NoLinks: []string{"_delta_log", "_txcoord"}, Makes: tables.MakesFolder, Later: true}
+
 // newWorld is a catalog over real files in a temporary folder.
 func newWorld(t testing.TB) *world { return (&world{files: true}).open(t) }
 
@@ -61,7 +64,7 @@ func (w *world) open(t testing.TB) *world {
 			t.Fatal(err)
 		}
 		w.dir = dir
-		if w.objects, err = fileobj.New(dir, fileobj.Config{}); err != nil {
+		if w.objects, err = fileobj.New(dir, filesAsServed); err != nil {
 			t.Fatal(err)
 		}
 	} else {

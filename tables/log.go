@@ -214,6 +214,35 @@ func (l *Log) PutCommit(ctx context.Context, v twophase.Version, data []byte) er
 	return nil
 }
 
+// PutAfter is PutCommit for a version that others lie below: into no log but the one
+// whose newest version has this content. Of one whose commit was cleaned the content is
+// zero, and the owner object has to be there. Where the store has folders it sees to that
+// at the moment of the put: objstore.ErrNoFolder or ErrMoved, and nothing was written. A
+// bucket cannot, and there the caller's last look is all that is known (R9).
+func (l *Log) PutAfter(ctx context.Context, v twophase.Version, data []byte, below twophase.Hash) error {
+	n := objstore.Neighbour{Name: ownerName}
+	if below != (twophase.Hash{}) {
+		n = objstore.Neighbour{Name: commitName(v - 1), SHA256: below}
+	}
+	if err := objstore.PutBeside(ctx, l.Store, l.CommitKey(v), data, n); err != nil {
+		return fmt.Errorf("put %s of table %s: %w", commitName(v), l.URI, err)
+	}
+	return nil
+}
+
+// MakesFolder says whether a folder that is missing is made for an object, both given
+// with a leading slash, as fileobj.Config.Makes wants it. The folder of a log, and those
+// above it, are made by what a table begins with, its first version and its owner object:
+// anything else would make one where a table was dropped, or moved away.
+func MakesFolder(folder, key string) bool {
+	i := strings.Index(key, "/"+logFolder)
+	if i < 0 {
+		return true
+	}
+	log, name := key[:i+len(logFolder)], key[i+1+len(logFolder):]
+	return name == commitName(0) || name == ownerName || strings.HasPrefix(folder, log+"/")
+}
+
 // parseVersion reads 20 digits.
 func parseVersion(digits string) (twophase.Version, bool) {
 	if len(digits) != versionDigits {

@@ -61,7 +61,8 @@ func (l *Log) Owner(ctx context.Context) (*Owner, error) {
 // Claim makes a catalog the owner: the object is put if absent. Nil as well if it
 // names this catalog and table already, in an older incarnation too (rebuild makes
 // a new one): then it is brought up to date. *OwnedError if it names anybody else,
-// unless takeOver is set. objstore.ErrUnknown: ask again.
+// and *LogError if it makes no sense, unless takeOver is set. objstore.ErrUnknown: ask
+// again.
 func (l *Log) Claim(ctx context.Context, o Owner, takeOver bool) error {
 	o.Format, o.Since = ownerFormat, time.Time{}
 	data, err := json.Marshal(o)
@@ -77,16 +78,18 @@ func (l *Log) Claim(ctx context.Context, o Owner, takeOver bool) error {
 		return nil
 	}
 	present, err := l.Owner(ctx)
-	if err != nil {
+	if _, garbage := errors.AsType[*LogError](err); err != nil && !(garbage && takeOver) {
 		return err
 	}
-	o.Since = present.Since
-	ours := present.Catalog == o.Catalog && present.Table == o.Table
-	switch {
-	case *present == o:
-		return nil
-	case !ours && !takeOver:
-		return &OwnedError{URI: l.URI, Owner: *present}
+	if err == nil {
+		o.Since = present.Since
+		ours := present.Catalog == o.Catalog && present.Table == o.Table
+		switch {
+		case *present == o:
+			return nil
+		case !ours && !takeOver:
+			return &OwnedError{URI: l.URI, Owner: *present}
+		}
 	}
 	if err := l.Store.Put(ctx, l.prefix+ownerName, data); err != nil {
 		return fmt.Errorf("claim table %s: %w", l.URI, err)

@@ -20,26 +20,28 @@ import (
 // objects finds object stores for the coordinator: local files and buckets, under the
 // roots that the operator allowed.
 type objects struct {
-	files   *fileobj.Store
 	buckets map[string]bucket // by the location of the bucket itself
-	allowed []string          // canonical, links resolved
-	// unprobed are the allowed folders that were not there yet; nil if none is probed.
-	mu       sync.Mutex
-	unprobed map[string]bool
+	roots   []*root
+	// probe: the folders that were not there yet have to prove themselves.
+	probe bool
+}
+
+// root is a place below which tables may lie. A local one is a store of its own, so that
+// no symbolic link leads out of it.
+type root struct {
+	placed
+	// as is how the operator wrote it, where a link leads from there.
+	as    string
+	files *fileobj.Store
+	mu    sync.Mutex
+	due   bool // to be probed
 }
 
 // newObjects takes locations as users write them. A folder need not exist; a bucket
 // has to, and is tried. With probe each has to prove that it honours conditions and
 // shows what was written; a folder that is not there yet, before its first table.
 func newObjects(ctx context.Context, allowed []string, buckets BucketFlags, probe bool, log *slog.Logger) (*objects, error) {
-	files, err := fileobj.New("/", fileobj.Config{Prune: ownFolder, NoLinks: []string{"_delta_log"}})
-	if err != nil {
-		return nil, fmt.Errorf("open the file system: %w", err)
-	}
-	o := &objects{files: files, buckets: map[string]bucket{}}
-	if probe {
-		o.unprobed = map[string]bool{}
-	}
+	o := &objects{buckets: map[string]bucket{}, probe: probe}
 	for _, a := range allowed {
 		if err := o.allow(ctx, a, buckets, log); err != nil {
 			return nil, errors.Join(err, o.Close())
@@ -53,10 +55,10 @@ func (o *objects) allow(ctx context.Context, location string, buckets BucketFlag
 	if err != nil {
 		return err
 	}
-	o.allowed = append(o.allowed, p.String())
 	if p.local() {
-		return o.probeFolder(ctx, p)
+		return o.allowFolder(ctx, location, p)
 	}
+	o.roots = append(o.roots, &root{placed: p})
 	b, ok := o.buckets[p.root]
 	if !ok {
 		if b, err = buckets.open(ctx, p, log); err != nil {
@@ -64,64 +66,60 @@ func (o *objects) allow(ctx context.Context, location string, buckets BucketFlag
 		}
 		o.buckets[p.root] = b
 	}
-	if o.unprobed == nil {
+	if !o.probe {
 		return nil
 	}
 	return b.Check(ctx, p.key)
 }
 
-// probeFolder probes a local folder, or notes that it is not there yet.
-func (o *objects) probeFolder(ctx context.Context, p placed) error {
-	if o.unprobed == nil {
+func (o *objects) allowFolder(ctx context.Context, location string, p placed) error {
+	literal, err := literalPlace(location)
+	if err != nil {
+		return err
+	}
+	files, err := fileobj.New(p.String(), fileobj.Config{
+		Prune: ownFolder, NoLinks: []string{"_delta_log", "_txcoord"}, Makes: tables.MakesFolder, Later: true,
+	})
+	if err != nil {
+		return fmt.Errorf("open %s: %w", p, err)
+	}
+	r := &root{placed: p, as: literal.String(), files: files, due: o.probe}
+	o.roots = append(o.roots, r)
+	return r.tryFolder(ctx)
+}
+
+// tryFolder probes a local folder, once it is there.
+func (r *root) tryFolder(ctx context.Context) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.due {
 		return nil
 	}
-	switch info, err := os.Stat(p.String()); {
-	case errors.Is(err, fs.ErrNotExist):
-		o.mu.Lock()
-		defer o.mu.Unlock()
-		o.unprobed[p.String()] = true
+	if _, err := os.Stat(r.String()); errors.Is(err, fs.ErrNotExist) {
 		return nil
-	case err == nil && !info.IsDir():
-		return fmt.Errorf("%s is not a folder", p)
 	}
-	if err := objstore.Probe(ctx, o.files, p.key); err != nil {
-		return fmt.Errorf("%s cannot hold tables: %w (put it on a file system with hard links that the server may write; --no-probe skips this test)", p, err)
+	if err := objstore.Probe(ctx, r.files, ""); err != nil {
+		return fmt.Errorf("%s cannot hold tables: %w (put it on a file system with hard links that the server may write; --no-probe skips this test)", r, err)
 	}
+	r.due = false
 	return nil
 }
 
 // Probe implements coordinator.Prober: the folder of a table's root that was not there
 // when the server was started is probed before its first table is taken.
 func (o *objects) Probe(ctx context.Context, uri string) error {
-	place, err := parsePlace(uri)
-	if err != nil || o.unprobed == nil || !place.local() {
+	r, _, err := o.find(uri)
+	if err != nil || r == nil || r.files == nil {
 		return err
 	}
-	for _, root := range o.allowed {
-		if place.String() != root && !strings.HasPrefix(place.String(), root+"/") {
-			continue
-		}
-		o.mu.Lock()
-		due := o.unprobed[root]
-		o.mu.Unlock()
-		if !due {
-			return nil
-		}
-		p, err := parsePlace(root)
-		if err != nil {
-			return err
-		}
-		if err := o.probeFolder(ctx, p); err != nil {
-			return err
-		}
-		if _, err := os.Stat(root); err == nil {
-			o.mu.Lock()
-			delete(o.unprobed, root)
-			o.mu.Unlock()
-		}
-		return nil
+	return r.tryFolder(ctx)
+}
+
+// Expect implements coordinator.Expecter.
+func (o *objects) Expect(uri string) {
+	if r, _, err := o.find(uri); err == nil && r != nil && r.files != nil {
+		r.files.Expect()
 	}
-	return nil
 }
 
 // Close lets go of the buckets.
@@ -137,23 +135,57 @@ func (o *objects) Close() error {
 // table's log would look as if the table had an owner (R9).
 func ownFolder(folder string) bool { return strings.Contains(folder, "/_txcoord/") }
 
-// Open refuses what does not lie below an allowed root, also where a link leads
-// out of one.
+// Open refuses what does not lie below an allowed root. Links below one are the store's
+// matter: a table whose folder has become one is not looked for behind it.
 func (o *objects) Open(uri string) (objstore.Store, string, error) {
+	r, key, err := o.find(uri)
+	switch {
+	case err != nil:
+		return nil, "", err
+	case r == nil:
+		var names []string
+		for _, r := range o.roots {
+			names = append(names, r.String())
+		}
+		return nil, "", fmt.Errorf("%s is not below %s; txcoord serve --allow PREFIX allows more", uri, strings.Join(names, " or "))
+	case r.files != nil:
+		return r.files, key, nil
+	}
+	return o.buckets[r.root], key, nil
+}
+
+// find is the root of a location, and the key there; nil if it lies below none. A path
+// that no root knows as it is written may lead into one.
+func (o *objects) find(uri string) (*root, string, error) {
+	literal, err := literalPlace(uri)
+	if err != nil {
+		return nil, "", err
+	}
+	if r, key := o.holding(literal); r != nil || !literal.local() {
+		return r, key, nil
+	}
 	p, err := parsePlace(uri)
 	if err != nil {
 		return nil, "", err
 	}
-	for _, root := range o.allowed {
-		if place := p.String(); place != root && !strings.HasPrefix(place, root+"/") {
-			continue
+	r, key := o.holding(p)
+	return r, key, nil
+}
+
+func (o *objects) holding(p placed) (*root, string) {
+	for _, r := range o.roots {
+		for _, name := range []string{r.String(), r.as} {
+			below, ok := strings.CutPrefix(p.String()+"/", name+"/")
+			switch {
+			case name == "" || !ok:
+			case r.files == nil:
+				return r, p.key
+			default:
+				return r, strings.TrimSuffix(below, "/")
+			}
 		}
-		if p.local() {
-			return o.files, p.key, nil
-		}
-		return o.buckets[p.root], p.key, nil
 	}
-	return nil, "", fmt.Errorf("%s is not below %s; txcoord serve --allow PREFIX allows more", p, strings.Join(o.allowed, " or "))
+	return nil, ""
 }
 
 // placed is a location: a bucket, or the file system, and a key in it.
@@ -174,6 +206,15 @@ func (p placed) String() string {
 // parsePlace takes a location apart: with links resolved as far as they exist, if it
 // is on this machine.
 func parsePlace(location string) (placed, error) {
+	p, err := literalPlace(location)
+	if err == nil && p.local() {
+		p.key = strings.TrimPrefix(resolved("/"+p.key), "/")
+	}
+	return p, err
+}
+
+// literalPlace is parsePlace without a look at links.
+func literalPlace(location string) (placed, error) {
 	uri, err := tables.CanonicalURI(location)
 	if err != nil {
 		return placed{}, err
@@ -184,7 +225,7 @@ func parsePlace(location string) (placed, error) {
 		return placed{}, fmt.Errorf("%s: %w", uri, err)
 	}
 	if scheme == "file" {
-		return placed{scheme: scheme, key: strings.TrimPrefix(resolved(path), "/")}, nil
+		return placed{scheme: scheme, key: strings.TrimPrefix(path, "/")}, nil
 	}
 	if _, err := kindOf(scheme); err != nil {
 		return placed{}, fmt.Errorf("%s: %w", uri, err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"sync"
@@ -41,8 +42,10 @@ func open(ctx context.Context, c *Config, catalog, address string, log *slog.Log
 	if err != nil {
 		return nil, err
 	}
-	if err := makeFolder(c.Warehouse); err != nil {
-		return nil, err
+	if journal.absent != nil && journal.absent() {
+		if err := makeFolder(c.Warehouse); err != nil {
+			return nil, err
+		}
 	}
 	objects, err := newObjects(ctx, append([]string{c.Warehouse}, c.Allow...), c.BucketFlags, !c.NoProbe, log)
 	if err != nil {
@@ -60,6 +63,9 @@ func openOn(ctx context.Context, c *Config, catalog, address string, objects *ob
 	store, created, err := openStore(ctx, c, catalog, objects, journal)
 	if err != nil {
 		return nil, err
+	}
+	if err := warehouseThere(ctx, c.Warehouse, objects, created); err != nil {
+		return nil, errors.Join(err, store.Close())
 	}
 	logs, closeLogs, err := c.openLogStore(ctx, log)
 	if err != nil {
@@ -187,6 +193,26 @@ func (r *running) reopen(ctx context.Context) bool {
 			return false
 		}
 	}
+}
+
+// warehouseThere makes the warehouse that a new catalog lacks. That of an old one is
+// somewhere else: made anew, it would look as if all its tables were dropped.
+func warehouseThere(ctx context.Context, warehouse string, objects *objects, created bool) error {
+	p, err := parsePlace(warehouse)
+	if err != nil || !p.local() {
+		return err
+	}
+	if _, err := os.Stat(p.String()); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if !created {
+		return lock.Mark(lock.ErrUnfit, fmt.Errorf("the store holds the journal of a catalog, and its warehouse %s is not there: "+
+			"mount it, give it back its name, or correct --warehouse or --store", p))
+	}
+	if err := makeFolder(warehouse); err != nil {
+		return err
+	}
+	return objects.Probe(ctx, warehouse)
 }
 
 // makeFolder makes a local warehouse that a first start lacks.

@@ -12,8 +12,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/txcoord/txcoord/tables/objstore"
 )
 
 const schema = `{"type":"struct","fields":[{"name":"id","type":"long","nullable":true,"metadata":{}}]}`
@@ -100,6 +98,33 @@ func TestServeTellsItsAddress(t *testing.T) {
 	}
 }
 
+// A journal without its warehouse: nothing is made in its place, where all tables would
+// look dropped. With the warehouse back, also behind a link, the server starts.
+func TestWarehouseThatIsAway(t *testing.T) {
+	dir := t.TempDir()
+	warehouse, moved := filepath.Join(dir, "wh"), filepath.Join(dir, "moved")
+	flags := []string{"--warehouse", warehouse, "--store", "bolt:" + filepath.Join(dir, "journal.db")}
+	t.Run("first", func(t *testing.T) {
+		s := &server{t: t, warehouse: warehouse, env: map[string]string{"TXCOORD_SERVER": serving(t, flags...)}}
+		s.ok("tables", "create", "t", filepath.Join(warehouse, "t"), "--schema", schema)
+	})
+	if err := os.Rename(warehouse, moved); err != nil {
+		t.Fatal(err)
+	}
+	args := append([]string{"serve", "--listen", "127.0.0.1:0"}, flags...)
+	wantCode(t, args, txcoord(t, nil, "", args...), 6, warehouse+" is not there", "mount it")
+	if _, err := os.Stat(warehouse); !os.IsNotExist(err) {
+		t.Errorf("made anew: %v", err)
+	}
+	if err := os.Symlink(moved, warehouse); err != nil {
+		t.Fatal(err)
+	}
+	t.Run("behind a link", func(t *testing.T) {
+		s := &server{t: t, warehouse: warehouse, env: map[string]string{"TXCOORD_SERVER": serving(t, flags...)}}
+		s.ok("tables", "alter", "t", "--set", "owner=us")
+	})
+}
+
 func TestTablesStayWhereTheyAreAllowed(t *testing.T) {
 	outside, allowed := t.TempDir(), t.TempDir()
 	s := startServer(t, "--allow", allowed)
@@ -147,11 +172,11 @@ func TestObjects(t *testing.T) {
 		"file://" + root + "/50%25 off/x%3Fy": root + "/50% off/x?y",
 	} {
 		store, key, err := o.Open(uri)
-		if err != nil || "/"+key != want {
+		if err != nil || filepath.Join(root, key) != want {
 			t.Errorf("%s: key %q, %v", uri, key, err)
 			continue
 		}
-		if err := store.PutIfAbsent(t.Context(), key+"/f", []byte("x")); err != nil {
+		if err := store.PutIfAbsent(t.Context(), strings.TrimPrefix(key+"/f", "/"), []byte("x")); err != nil {
 			t.Error(err)
 		}
 		if _, err := os.Stat(filepath.Join(want, "f")); err != nil {
@@ -163,7 +188,6 @@ func TestObjects(t *testing.T) {
 			t.Errorf("%s is opened", uri)
 		}
 	}
-	var _ objstore.Store = o.files
 }
 
 // TestLimitsAreNamedAsErrorsNameThem looks for the names in the code that makes the

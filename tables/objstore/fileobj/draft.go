@@ -9,10 +9,12 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
+	"path"
 	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/txcoord/txcoord/tables/objstore"
 )
@@ -32,45 +34,42 @@ func isDraft(name string) bool {
 // itself when its process dies.
 type draft struct {
 	f    *os.File
+	in   *folder
 	name string
 }
 
-func newNamedDraft(dir string) (*draft, error) {
-	name := filepath.Join(dir, draftPrefix+rand.Text()+draftSuffix)
-	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+func newNamedDraft(in *folder) (*draft, error) {
+	name := draftPrefix + rand.Text() + draftSuffix
+	f, err := in.open(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
 		return nil, err
 	}
-	return &draft{f: f, name: name}, nil
+	return &draft{f: f, in: in, name: name}, nil
 }
 
 // write makes the content durable. It stamps the file with a clock of nanoseconds.
-func (d *draft) write(data []byte, sync func(*os.File) error) (id uint64, err error) {
+func (d *draft) write(data []byte, sync func(*os.File) error) (stat, error) {
 	if _, err := d.f.Write(data); err != nil {
-		return 0, err
+		return stat{}, err
 	}
 	if err := d.stamp(time.Now()); err != nil {
-		return 0, err
+		return stat{}, err
 	}
 	if err := sync(d.f); err != nil {
-		return 0, fmt.Errorf("sync: %w", err)
+		return stat{}, fmt.Errorf("sync: %w", err)
 	}
-	st, err := d.f.Stat()
-	if err != nil {
-		return 0, err
-	}
-	return inode(st), nil
+	return fstat(d.f)
 }
 
 // link gives the draft its name, if nobody has it. The refusal of a network file
 // system may be the echo of our own success: then the name is our file.
-func (d *draft) link(path string) error {
+func (d *draft) link(name string) error {
 	if d.name == "" {
-		return linkUnnamed(d.f, path)
+		return linkUnnamed(d.f, d.in, name)
 	}
-	err := os.Link(d.name, path)
+	err := d.in.linkError("link", d.name, name, unix.Linkat(d.in.fd(), d.name, d.in.fd(), name, 0))
 	switch {
-	case errors.Is(err, fs.ErrExist) && d.is(path):
+	case errors.Is(err, fs.ErrExist) && d.is(name):
 		return nil
 	case errors.Is(err, syscall.EPERM), errors.Is(err, errors.ErrUnsupported):
 		return fmt.Errorf("put-if-absent needs a file system with hard links: %w", err)
@@ -78,16 +77,23 @@ func (d *draft) link(path string) error {
 	return err
 }
 
-// is reports whether a path leads to this draft.
-func (d *draft) is(path string) bool {
-	ours, err1 := d.f.Stat()
-	there, err2 := os.Lstat(path)
-	return err1 == nil && err2 == nil && os.SameFile(ours, there)
+// is reports whether a name is this draft's.
+func (d *draft) is(name string) bool {
+	ours, err1 := fstat(d.f)
+	there, err2 := d.in.lstat(name)
+	return err1 == nil && err2 == nil && ours.id == there.id // of one file system: they are in one folder
+}
+
+func (f *folder) linkError(op, from, to string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &os.LinkError{Op: op, Old: from, New: path.Join(f.key, to), Err: err}
 }
 
 // rename gives the draft its name, whoever has it.
-func (d *draft) rename(path string) error {
-	err := os.Rename(d.name, path)
+func (d *draft) rename(name string) error {
+	err := d.in.linkError("rename", d.name, name, unix.Renameat(d.in.fd(), d.name, d.in.fd(), name))
 	if err == nil {
 		d.name = ""
 	}
@@ -99,7 +105,7 @@ func (d *draft) rename(path string) error {
 func (d *draft) discard() {
 	_ = d.f.Close()
 	if d.name != "" {
-		_ = os.Remove(d.name)
+		_ = d.in.unlink(d.name)
 	}
 }
 
@@ -111,37 +117,48 @@ func (s *Store) Sweep(ctx context.Context, folder string, age time.Duration) (re
 	if err := objstore.CheckPrefix(folder); err != nil {
 		return 0, fmt.Errorf("sweep drafts: %w", err)
 	}
-	err = filepath.WalkDir(filepath.Join(s.root, folder), func(path string, e fs.DirEntry, err error) error {
-		if absent(err) {
-			return nil
-		}
-		if err := errors.Join(err, ctx.Err()); err != nil {
-			return err
-		}
-		if !e.Type().IsRegular() || !isDraft(e.Name()) {
-			return nil
-		}
-		gone, err := removeIfOlder(path, e, age)
-		if gone {
-			removed++
-		}
-		return err
-	})
+	removed, err = s.sweep(ctx, strings.Trim(folder, "/"), age)
 	if err != nil {
 		return removed, fmt.Errorf("sweep drafts: %w", err)
 	}
 	return removed, nil
 }
 
-func removeIfOlder(path string, e fs.DirEntry, age time.Duration) (bool, error) {
-	st, err := e.Info()
-	if err == nil && time.Since(st.ModTime()) >= age {
-		err = os.Remove(path)
-	} else if err == nil {
-		return false, nil
-	}
+func (s *Store) sweep(ctx context.Context, dir string, age time.Duration) (removed int, err error) {
+	in, err := s.enter(dir)
 	if absent(err) {
-		return false, nil
+		return 0, nil
 	}
-	return err == nil, err
+	if err != nil {
+		return 0, err
+	}
+	defer in.close()
+	entries, err := in.self.ReadDir(-1)
+	for _, e := range entries {
+		if err := ctx.Err(); err != nil {
+			return removed, err
+		}
+		n, err := 0, error(nil)
+		switch {
+		case e.IsDir():
+			n, err = s.sweep(ctx, path.Join(dir, e.Name()), age)
+		case e.Type().IsRegular() && isDraft(e.Name()):
+			n, err = in.removeIfOlder(e.Name(), age)
+		}
+		if removed += n; err != nil && !absent(err) {
+			return removed, err
+		}
+	}
+	return removed, err
+}
+
+func (f *folder) removeIfOlder(name string, age time.Duration) (removed int, err error) {
+	st, err := f.lstat(name)
+	if err != nil || time.Since(st.modified) < age {
+		return 0, err
+	}
+	if err := f.unlink(name); err != nil {
+		return 0, err
+	}
+	return 1, nil
 }

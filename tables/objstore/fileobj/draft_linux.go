@@ -2,11 +2,9 @@ package fileobj
 
 import (
 	"errors"
-	"io/fs"
 	"os"
 	"strconv"
 	"sync"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -14,16 +12,16 @@ import (
 
 // newDraft opens a file without a name where the file system can: two changes of
 // the folder fewer, which is a third of a put, and nothing to sweep.
-func newDraft(dir string) (*draft, error) {
+func newDraft(in *folder) (*draft, error) {
 	if !canLinkUnnamed() {
-		return newNamedDraft(dir)
+		return newNamedDraft(in)
 	}
-	f, err := os.OpenFile(dir, unix.O_TMPFILE|os.O_WRONLY, 0o666)
+	f, err := in.open(".", unix.O_TMPFILE|unix.O_WRONLY, 0o666)
 	switch {
 	case err == nil:
-		return &draft{f: f}, nil
+		return &draft{f: f, in: in}, nil
 	case errors.Is(err, errors.ErrUnsupported), errors.Is(err, unix.EISDIR), errors.Is(err, unix.EINVAL):
-		return newNamedDraft(dir)
+		return newNamedDraft(in)
 	default:
 		return nil, err
 	}
@@ -35,12 +33,9 @@ var canLinkUnnamed = sync.OnceValue(func() bool {
 	return err == nil
 })
 
-func linkUnnamed(f *os.File, path string) error {
+func linkUnnamed(f *os.File, in *folder, name string) error {
 	old := "/proc/self/fd/" + strconv.Itoa(int(f.Fd()))
-	if err := unix.Linkat(unix.AT_FDCWD, old, unix.AT_FDCWD, path, unix.AT_SYMLINK_FOLLOW); err != nil {
-		return &os.LinkError{Op: "link", Old: "draft", New: path, Err: err}
-	}
-	return nil
+	return in.linkError("link", "draft", name, unix.Linkat(unix.AT_FDCWD, old, in.fd(), name, unix.AT_SYMLINK_FOLLOW))
 }
 
 func (d *draft) stamp(now time.Time) error {
@@ -51,9 +46,4 @@ func (d *draft) stamp(now time.Time) error {
 
 // changed is when the file last changed in any way, its names included. Unlike the
 // time of modification no copying tool sets it back.
-func changed(st fs.FileInfo) time.Time {
-	if sys, ok := st.Sys().(*syscall.Stat_t); ok {
-		return time.Unix(sys.Ctim.Unix())
-	}
-	return st.ModTime()
-}
+func (s stat) changed() time.Time { return s.change }

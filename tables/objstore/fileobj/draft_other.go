@@ -4,15 +4,19 @@ package fileobj
 
 import (
 	"errors"
-	"io/fs"
 	"os"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
-func newDraft(dir string) (*draft, error) { return newNamedDraft(dir) }
+func newDraft(in *folder) (*draft, error) { return newNamedDraft(in) }
 
-func linkUnnamed(*os.File, string) error { return errors.ErrUnsupported }
+func linkUnnamed(*os.File, *folder, string) error { return errors.ErrUnsupported }
 
-func (d *draft) stamp(now time.Time) error { return os.Chtimes(d.name, now, now) }
+func (d *draft) stamp(now time.Time) error {
+	ts := unix.NsecToTimespec(now.UnixNano())
+	return d.in.linkError("stamp", d.name, d.name, unix.UtimesNanoAt(d.in.fd(), d.name, []unix.Timespec{ts, ts}, unix.AT_SYMLINK_NOFOLLOW))
+}
 
-func changed(st fs.FileInfo) time.Time { return st.ModTime() }
+func (s stat) changed() time.Time { return s.modified }

@@ -20,8 +20,8 @@ func OnStep(s *Store, hook func(step string) (err error, late bool)) {
 		}
 		return err
 	}
-	s.sys.newDraft = func(dir string) (d *draft, err error) {
-		err = do("draft", func() error { d, err = real.newDraft(dir); return err })
+	s.sys.newDraft = func(in *folder) (d *draft, err error) {
+		err = do("draft", func() error { d, err = real.newDraft(in); return err })
 		return d, err
 	}
 	s.sys.sync = func(f *os.File) error {
@@ -35,10 +35,10 @@ func OnStep(s *Store, hook func(step string) (err error, late bool)) {
 		}
 		return do(step, func() error { return real.sync(f) })
 	}
-	s.sys.link = func(d *draft, path string) error {
-		return do("link", func() error { return real.link(d, path) })
+	s.sys.link = func(d *draft, name string) error {
+		return do("link", func() error { return real.link(d, name) })
 	}
-	s.sys.rename = func(d *draft, path string) error {
-		return do("rename", func() error { return real.rename(d, path) })
+	s.sys.rename = func(d *draft, name string) error {
+		return do("rename", func() error { return real.rename(d, name) })
 	}
 }

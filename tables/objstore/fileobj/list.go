@@ -8,8 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"iter"
-	"os"
-	"path/filepath"
+	"path"
 	"slices"
 	"strings"
 
@@ -18,14 +17,11 @@ import (
 
 // List walks the folders that can hold keys it is asked for, and no others: with a
 // delimiter that is one. An object put or removed during the walk may be in the
-// listing or not. Links to folders are followed.
+// listing or not. Links are followed as Config.NoLinks says.
 func (s *Store) List(ctx context.Context, o objstore.ListOptions) iter.Seq2[objstore.Entry, error] {
 	return func(yield func(objstore.Entry, error) bool) {
-		l := lister{ctx: ctx, root: s.root, o: o, yield: yield}
+		l := lister{ctx: ctx, s: s, o: o, yield: yield}
 		err := objstore.CheckPrefix(o.Prefix)
-		if err == nil {
-			err = s.unlinked(o.Prefix)
-		}
 		if err == nil {
 			_, err = l.walk(o.Prefix[:strings.LastIndexByte(o.Prefix, '/')+1])
 		}
@@ -38,7 +34,7 @@ func (s *Store) List(ctx context.Context, o objstore.ListOptions) iter.Seq2[objs
 // lister is one listing under way. It lives no longer than the call it serves.
 type lister struct {
 	ctx   context.Context
-	root  string
+	s     *Store
 	o     objstore.ListOptions
 	yield func(objstore.Entry, error) bool
 }
@@ -56,12 +52,20 @@ func (l *lister) walk(folder string) (more bool, err error) {
 	if err := l.ctx.Err(); err != nil {
 		return false, err
 	}
-	nodes, err := l.nodes(folder)
+	in, err := l.s.look(folder)
+	if absent(err) {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer in.close()
+	nodes, err := l.nodes(in, folder)
 	if err != nil {
 		return false, err
 	}
 	for _, n := range nodes {
-		more, err := l.visit(n)
+		more, err := l.visit(in, n)
 		if !more || err != nil {
 			return false, err
 		}
@@ -70,7 +74,7 @@ func (l *lister) walk(folder string) (more bool, err error) {
 }
 
 // visit yields an object or a prefix, or walks on below it.
-func (l *lister) visit(n node) (more bool, err error) {
+func (l *lister) visit(in *folder, n node) (more bool, err error) {
 	if err := l.ctx.Err(); err != nil {
 		return false, err
 	}
@@ -80,7 +84,7 @@ func (l *lister) visit(n node) (more bool, err error) {
 		}
 		return l.walk(n.key)
 	}
-	st, err := os.Stat(filepath.Join(l.root, n.key))
+	st, err := l.s.stat(in, path.Base(n.key))
 	if absent(err) {
 		return true, nil
 	}
@@ -91,9 +95,8 @@ func (l *lister) visit(n node) (more bool, err error) {
 }
 
 // nodes reads one folder: what is wanted of it, in order.
-func (l *lister) nodes(folder string) ([]node, error) {
-	path := filepath.Join(l.root, folder)
-	entries, err := os.ReadDir(path)
+func (l *lister) nodes(in *folder, folder string) ([]node, error) {
+	entries, err := in.self.ReadDir(-1)
 	if absent(err) {
 		return nil, nil
 	}
@@ -102,7 +105,7 @@ func (l *lister) nodes(folder string) ([]node, error) {
 	}
 	var nodes []node
 	for _, e := range entries {
-		n, ok, err := newNode(path, folder, e)
+		n, ok, err := l.s.newNode(in, folder, e)
 		if err != nil {
 			return nil, err
 		}
@@ -114,18 +117,26 @@ func (l *lister) nodes(folder string) ([]node, error) {
 	return nodes, nil
 }
 
-// newNode follows a link, and leaves out drafts and what is neither file nor folder.
-func newNode(path, folder string, e fs.DirEntry) (n node, ok bool, err error) {
+// newNode looks behind a link, and leaves out drafts and what is neither file nor
+// folder. A link that leads out of the store is an error: what lies behind it is
+// neither there nor absent.
+func (s *Store) newNode(in *folder, folder string, e fs.DirEntry) (n node, ok bool, err error) {
 	mode := e.Type()
 	if mode&fs.ModeSymlink != 0 {
-		st, err := os.Stat(filepath.Join(path, e.Name()))
+		st, err := s.stat(in, e.Name())
 		if err != nil {
 			if absent(err) {
 				err = nil
 			}
 			return node{}, false, err
 		}
-		mode = st.Mode()
+		mode = 0
+		switch {
+		case st.folder():
+			mode = fs.ModeDir
+		case !st.file():
+			mode = fs.ModeIrregular
+		}
 	}
 	n = node{key: folder + e.Name()}
 	if mode.IsDir() {
@@ -133,6 +144,25 @@ func newNode(path, folder string, e fs.DirEntry) (n node, ok bool, err error) {
 		return n, true, nil
 	}
 	return n, mode.IsRegular() && !isDraft(e.Name()), nil
+}
+
+// stat says what a name leads to: through a link as well, if that stays inside the
+// store's own folder.
+func (s *Store) stat(in *folder, name string) (stat, error) {
+	st, err := in.lstat(name)
+	if err != nil || !st.link() {
+		return st, err
+	}
+	root, err := s.jail()
+	if err != nil {
+		return stat{}, err
+	}
+	defer func() { _ = root.Close() }()
+	info, err := root.Stat(path.Join(in.key, name))
+	if err != nil {
+		return stat{}, unescaped(err)
+	}
+	return statOfInfo(info), nil
 }
 
 // wants leaves out what lacks the prefix, and what is, or holds only keys that are,

@@ -4,11 +4,12 @@ package fileobj
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
-	"os"
-	"path/filepath"
+	"path"
 	"syscall"
 
 	"github.com/txcoord/txcoord/tables/objstore"
@@ -17,17 +18,19 @@ import (
 // PutIfAbsent writes the object unless the key holds one, and whoever holds it has
 // made it durable by then, or we have.
 func (s *Store) PutIfAbsent(ctx context.Context, key string, data []byte) error {
-	path, err := s.path(key)
-	if err != nil {
-		return fmt.Errorf("put: %w", err)
-	}
-	// A look spares the loser of an old race its writes; link(2) decides.
-	err = s.taken(ctx, key, path)
-	if errors.Is(err, objstore.ErrNotFound) {
-		err = s.put(ctx, path, data, s.sys.newDraft, s.sys.link)
-		if errors.Is(err, fs.ErrExist) {
-			err = s.refused(ctx, key, path)
-		}
+	return s.putNew(ctx, key, data, nil)
+}
+
+// PutBeside implements objstore.Guarded. All of it is done in one folder that is held
+// open: one that takes its name meanwhile is not touched.
+func (s *Store) PutBeside(ctx context.Context, key string, data []byte, n objstore.Neighbour) error {
+	return s.putNew(ctx, key, data, &n)
+}
+
+func (s *Store) putNew(ctx context.Context, key string, data []byte, n *objstore.Neighbour) error {
+	err := s.check(key)
+	if err == nil {
+		err = s.put(ctx, put{key: key, data: data, absent: true, beside: n, open: s.sys.newDraft, land: s.sys.link})
 	}
 	if err != nil {
 		return fmt.Errorf("put %s: %w", key, err)
@@ -37,11 +40,11 @@ func (s *Store) PutIfAbsent(ctx context.Context, key string, data []byte) error 
 
 // Put writes the object, whether or not the key holds one.
 func (s *Store) Put(ctx context.Context, key string, data []byte) error {
-	path, err := s.path(key)
-	if err != nil {
-		return fmt.Errorf("put: %w", err)
+	err := s.check(key)
+	if err == nil {
+		err = s.put(ctx, put{key: key, data: data, open: newNamedDraft, land: s.sys.rename})
 	}
-	if err := s.put(ctx, path, data, newNamedDraft, s.sys.rename); err != nil {
+	if err != nil {
 		return fmt.Errorf("put %s: %w", key, err)
 	}
 	return nil
@@ -49,82 +52,153 @@ func (s *Store) Put(ctx context.Context, key string, data []byte) error {
 
 // taken says what a name is taken by: an object, which is settled before the
 // refusal is answered, something else, or nothing.
-func (s *Store) taken(ctx context.Context, key, path string) error {
-	if err := ctx.Err(); err != nil {
+func (s *Store) taken(in *folder, key string) error {
+	st, err := in.lstat(path.Base(key))
+	switch {
+	case absent(err):
+		return nil
+	case err != nil:
 		return err
+	case st.file() || st.link():
+		o, _, err := s.openIn(in, key)
+		if err == nil {
+			return errors.Join(objstore.ErrExists, o.Close())
+		}
+		if !errors.Is(err, objstore.ErrNotFound) || st.file() {
+			return err
+		}
 	}
-	if _, err := os.Lstat(path); absent(err) {
-		return objstore.ErrNotFound
-	}
-	st, err := os.Stat(path)
-	if err != nil {
-		return err
-	}
-	if !st.Mode().IsRegular() {
-		return fmt.Errorf("%s is not a file", path)
-	}
-	if _, err := s.Stat(ctx, key); err != nil {
-		return err
-	}
-	return objstore.ErrExists
+	return fmt.Errorf("%s is not a file", key)
 }
 
 // refused is taken for a name that link(2) found taken: if it is free again by
 // now, the refusal stands.
-func (s *Store) refused(ctx context.Context, key, path string) error {
-	if err := s.taken(ctx, key, path); !errors.Is(err, objstore.ErrNotFound) {
-		return err
+func (s *Store) refused(in *folder, key string) error {
+	err := s.taken(in, key)
+	if err == nil || errors.Is(err, objstore.ErrNotFound) {
+		return objstore.ErrExists
 	}
-	return objstore.ErrExists
+	return err
 }
+
+// put is one put: what goes where, and how it gets there.
+type put struct {
+	key    string
+	data   []byte
+	absent bool
+	beside *objstore.Neighbour
+	open   openDraft
+	land   landDraft
+}
+
+type (
+	openDraft func(in *folder) (*draft, error)
+	landDraft func(d *draft, name string) error
+)
 
 // put writes a draft and lands it. A folder that vanishes underneath (see
 // Config.Prune) is made again: the kernel's "no such folder" is a refusal for
 // certain, so this repeats nothing that may have been done.
-func (s *Store) put(ctx context.Context, path string, data []byte, open openDraft, land landDraft) error {
+func (s *Store) put(ctx context.Context, p put) error {
 	const tries = 5
 	for try := 1; ; try++ {
-		err := s.putOnce(ctx, path, data, open, land)
+		err := s.putOnce(ctx, p)
 		gone := errors.Is(err, fs.ErrNotExist) && !errors.Is(err, objstore.ErrUnknown)
 		if !gone || try == tries {
 			return err
 		}
-		s.forgetFolders(filepath.Dir(path))
+		s.forgetFolders(path.Dir(p.key))
 	}
 }
 
-type (
-	openDraft func(dir string) (*draft, error)
-	landDraft func(d *draft, path string) error
-)
-
-func (s *Store) putOnce(ctx context.Context, path string, data []byte, open openDraft, land landDraft) error {
-	dir := filepath.Dir(path)
-	if err := s.ensureFolder(dir); err != nil {
+func (s *Store) putOnce(ctx context.Context, p put) error {
+	if err := ctx.Err(); err != nil {
 		return err
 	}
-	d, err := open(dir)
+	dir, name := path.Split(p.key)
+	in, err := s.found(dir, p.key)
+	if err != nil {
+		return err
+	}
+	defer in.close()
+	// A look spares the loser of an old race its writes; link(2) decides.
+	if p.absent {
+		if err := s.taken(in, p.key); err != nil {
+			return err
+		}
+	}
+	d, err := p.open(in)
 	if err != nil {
 		return err
 	}
 	defer d.discard()
-	id, err := d.write(data, s.sys.sync)
+	st, err := d.write(p.data, s.sys.sync)
 	if err != nil {
 		return err
+	}
+	if p.beside != nil {
+		if err := s.neighbour(in, *p.beside); err != nil {
+			return err
+		}
 	}
 	// Until here nothing happened; from here a context is of no use any more.
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if err := land(d, path); err != nil {
+	err = p.land(d, name)
+	if p.absent && errors.Is(err, fs.ErrExist) {
+		return s.refused(in, p.key)
+	}
+	if err != nil {
 		return landing(err)
 	}
 	// The window: everybody sees the object, and a power failure takes it back.
 	// Whoever builds on it settles it first; we answer after the sync.
-	if err := s.syncFolder(dir); err != nil {
+	if err := s.sys.sync(in.self); err != nil {
 		return fmt.Errorf("%w: sync its folder: %w", objstore.ErrUnknown, err)
 	}
-	s.settled.remember(path, id)
+	s.settled.remember(p.key, st.id)
+	if p.beside != nil { // it will be the next one's neighbour
+		s.contents.remember(p.key, content{st.etag(), sha256.Sum256(p.data)})
+	}
+	return nil
+}
+
+// content is what a file held when it was last seen whole.
+type content struct {
+	etag string
+	hash [32]byte
+}
+
+// neighbour sees that a folder holds an object, in the content that is meant. A file
+// that was read or put in this content, and has not changed, is not read again.
+func (s *Store) neighbour(in *folder, n objstore.Neighbour) error {
+	key := path.Join(in.key, n.Name)
+	st, err := in.lstat(n.Name)
+	switch {
+	case absent(err):
+		return fmt.Errorf("%s is not there: %w", key, objstore.ErrMoved)
+	case err != nil:
+		return err
+	case n.SHA256 == [32]byte{}, s.contents.holds(key, content{st.etag(), n.SHA256}):
+		return nil
+	}
+	f, err := s.openObject(in, key)
+	if absent(err) {
+		return fmt.Errorf("%s is not there: %w", key, objstore.ErrMoved)
+	}
+	if err != nil {
+		return err
+	}
+	hash := sha256.New()
+	_, err = io.Copy(hash, f)
+	if err := errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if [32]byte(hash.Sum(nil)) != n.SHA256 {
+		return fmt.Errorf("%s has another content: %w", key, objstore.ErrMoved)
+	}
+	s.contents.remember(key, content{st.etag(), n.SHA256})
 	return nil
 }
 

@@ -9,9 +9,10 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"strconv"
-	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -29,74 +30,77 @@ type Config struct {
 	// Prune says whether a folder, given with a leading and a trailing slash, is
 	// removed when a Delete leaves it empty. Default: never.
 	Prune func(folder string) bool
-	// NoLinks are names of folders that have to be folders themselves: what lies below
-	// one of them that is a symbolic link is answered with objstore.ErrLinked.
+	// NoLinks are names of folders below which nothing is read through a symbolic link
+	// in place of a folder: not of theirs, nor of those above them up to the root. What
+	// is asked for there is answered with objstore.ErrLinked. Elsewhere a link is read
+	// through if it is relative and stays inside the root. Nothing is ever written or
+	// deleted through one.
 	NoLinks []string
+	// Makes says whether a folder that is missing may be made to put an object, both
+	// given with a leading slash; the root is "/". If not, the put is refused with
+	// objstore.ErrNoFolder. Default: always.
+	Makes func(folder, key string) bool
+	// Later: the root need not be there yet.
+	Later bool
 }
 
 // Store is a folder as an objstore.Store. Safe for concurrent use by many
 // goroutines and processes.
 type Store struct {
-	root    string
-	cfg     Config
-	folders memory
-	settled memory
-	sys     system
+	root     string
+	cfg      Config
+	seen     atomic.Bool // the root was there
+	folders  memory[uint64]
+	settled  memory[uint64]
+	contents memory[content]
+	sys      system
 }
 
 // system is what a put asks of the kernel, and what tests let fail.
 type system struct {
-	newDraft func(dir string) (*draft, error)
+	newDraft openDraft
 	sync     func(f *os.File) error
-	link     func(d *draft, path string) error
-	rename   func(d *draft, path string) error
+	link     landDraft
+	rename   landDraft
 }
 
-var _ objstore.Store = (*Store)(nil)
+var _ objstore.Guarded = (*Store)(nil)
 
-// New roots a store at a folder that exists; "/" makes absolute paths the keys.
+// New roots a store at a folder; "/" makes absolute paths the keys. The root itself, and
+// what lies above it, may be links: they are the operator's.
 func New(root string, cfg Config) (*Store, error) {
 	abs, err := filepath.Abs(root)
 	if err != nil {
 		return nil, fmt.Errorf("object folder %s: %w", root, err)
 	}
 	info, err := os.Stat(abs)
-	if err != nil {
+	if err != nil && !(cfg.Later && absent(err)) {
 		return nil, fmt.Errorf("object folder: %w", err)
 	}
-	if !info.IsDir() {
+	if err == nil && !info.IsDir() {
 		return nil, fmt.Errorf("object folder %s is not a folder", abs)
 	}
 	if cfg.SettleWithin == 0 {
 		cfg.SettleWithin = time.Minute
 	}
-	return &Store{root: abs, cfg: cfg, sys: system{
+	s := &Store{root: abs, cfg: cfg, sys: system{
 		newDraft: newDraft, sync: (*os.File).Sync, link: (*draft).link, rename: (*draft).rename,
-	}}, nil
+	}}
+	s.seen.Store(err == nil)
+	return s, nil
 }
 
-// path is where the object of a key lies.
-func (s *Store) path(key string) (string, error) {
+// Expect says that the root has been there: if it is not, it was moved away, and is
+// neither empty nor to be made.
+func (s *Store) Expect() { s.seen.Store(true) }
+
+// check refuses keys that no object has.
+func (s *Store) check(key string) error {
 	if err := objstore.CheckKey(key); err != nil {
-		return "", err
+		return err
 	}
-	if isDraft(filepath.Base(key)) {
-		return "", fmt.Errorf("key %q: the name is reserved for drafts", key)
-	}
-	return filepath.Join(s.root, key), s.unlinked(key)
-}
-
-// unlinked refuses a key below a folder that may be no link, and is one now.
-func (s *Store) unlinked(key string) error {
-	for _, name := range s.cfg.NoLinks {
-		at := strings.Index("/"+key, "/"+name+"/")
-		if at < 0 {
-			continue
-		}
-		folder := filepath.Join(s.root, key[:at+len(name)])
-		if info, err := os.Lstat(folder); err == nil && info.Mode()&fs.ModeSymlink != 0 {
-			return fmt.Errorf("%s: %w", folder, objstore.ErrLinked)
-		}
+	if isDraft(path.Base(key)) {
+		return fmt.Errorf("key %q: the name is reserved for drafts", key)
 	}
 	return nil
 }
@@ -131,26 +135,38 @@ func (s *Store) Stat(ctx context.Context, key string) (objstore.Info, error) {
 // open opens an object and settles it. The file stays whole whatever happens to
 // its name, since objects are replaced and never rewritten.
 func (s *Store) open(ctx context.Context, key string) (*os.File, objstore.Info, error) {
-	path, err := s.path(key)
-	if err != nil {
+	if err := s.check(key); err != nil {
 		return nil, objstore.Info{}, err
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, objstore.Info{}, err
 	}
-	f, err := openObject(path)
+	in, err := s.look(path.Dir("/" + key)[1:])
 	if absent(err) {
 		return nil, objstore.Info{}, objstore.ErrNotFound
 	}
 	if err != nil {
 		return nil, objstore.Info{}, err
 	}
-	st, err := f.Stat()
+	defer in.close()
+	return s.openIn(in, key)
+}
+
+// openIn opens the object of a key in its folder.
+func (s *Store) openIn(in *folder, key string) (*os.File, objstore.Info, error) {
+	f, err := s.openObject(in, key)
+	if absent(err) {
+		return nil, objstore.Info{}, objstore.ErrNotFound
+	}
+	if err != nil {
+		return nil, objstore.Info{}, err
+	}
+	st, err := fstat(f)
 	switch {
-	case err == nil && !st.Mode().IsRegular():
+	case err == nil && !st.file():
 		err = objstore.ErrNotFound
 	case err == nil:
-		err = s.settle(f, path, st)
+		err = s.settle(f, in, key, st)
 	}
 	if err != nil {
 		return nil, objstore.Info{}, errors.Join(err, f.Close())
@@ -158,31 +174,58 @@ func (s *Store) open(ctx context.Context, key string) (*os.File, objstore.Info, 
 	return f, describe(key, st), nil
 }
 
-// openObject opens without waiting, because the name may belong to a pipe.
-func openObject(path string) (*os.File, error) {
-	return os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+// openObject opens without waiting, because the name may belong to a pipe. An object
+// that is itself a link is read if that stays inside the store's own folder.
+func (s *Store) openObject(in *folder, key string) (*os.File, error) {
+	const how = os.O_RDONLY | syscall.O_NONBLOCK
+	f, err := in.open(path.Base(key), how, 0)
+	if !errors.Is(err, syscall.ELOOP) && !errors.Is(err, syscall.EMLINK) { // which BSD says
+		return f, err
+	}
+	root, err := s.jail()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = root.Close() }()
+	f, err = root.OpenFile(path.Join(in.key, path.Base(key)), how, 0)
+	return f, unescaped(err)
 }
 
-// Delete removes the object and makes that durable.
+// Delete removes the object and makes that durable. Of one that is a link, the link.
 func (s *Store) Delete(ctx context.Context, key string) error {
-	path, err := s.path(key)
-	if err != nil {
+	if err := s.check(key); err != nil {
 		return fmt.Errorf("delete: %w", err)
 	}
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("delete %s: %w", key, err)
 	}
-	// Not os.Remove, which would take an empty folder of that name too.
-	err = syscall.Unlink(path)
-	if absent(err) || isFolder(path) {
+	if err := s.remove(key); err != nil {
+		return fmt.Errorf("delete %s: %w", key, err)
+	}
+	return nil
+}
+
+func (s *Store) remove(key string) error {
+	dir, name := path.Split(key)
+	in, err := s.enter(dir)
+	if absent(err) {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("delete %s: %w", key, err)
+		return err
 	}
-	s.settled.forget(path)
-	if err := s.syncFolder(s.prune(filepath.Dir(path))); err != nil && !absent(err) {
-		return fmt.Errorf("delete %s: %w: sync its folder: %w", key, objstore.ErrUnknown, err)
+	defer in.close()
+	err = in.unlink(name)
+	if absent(err) || in.isFolder(name) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	s.settled.forget(key)
+	s.contents.forget(key)
+	if err := s.prune(in); err != nil && !absent(err) {
+		return fmt.Errorf("%w: sync its folder: %w", objstore.ErrUnknown, err)
 	}
 	return nil
 }
@@ -192,17 +235,19 @@ func absent(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
 
-func isFolder(path string) bool {
-	info, err := os.Lstat(path)
-	return err == nil && info.IsDir()
+func (f *folder) isFolder(name string) bool {
+	st, err := f.lstat(name)
+	return err == nil && st.folder()
 }
 
 // describe makes the ETag of time, size and inode. A put stamps its file with a
 // clock of nanoseconds, since that of file systems may stand still between two puts.
-func describe(key string, st fs.FileInfo) objstore.Info {
-	etag := strconv.FormatInt(st.ModTime().UnixNano(), 36) + "-" + strconv.FormatInt(st.Size(), 36) +
-		"-" + strconv.FormatUint(inode(st), 36)
-	return objstore.Info{Key: key, Size: st.Size(), ETag: etag, Modified: st.ModTime()}
+func describe(key string, st stat) objstore.Info {
+	return objstore.Info{Key: key, Size: st.size, ETag: st.etag(), Modified: st.modified}
+}
+
+func (s stat) etag() string {
+	return strconv.FormatInt(s.modified.UnixNano(), 36) + "-" + strconv.FormatInt(s.size, 36) + "-" + strconv.FormatUint(s.id, 36)
 }
 
 func inode(st fs.FileInfo) uint64 {
