@@ -40,6 +40,7 @@ type Catalog struct {
 	sets        tableSets
 	graces      graces
 	troubles    troubles
+	paths       pathNames
 	upkeep      *Maintainer // nil without Config.Maintain
 	// replacements are the boot times at which Replaced records were folded, by table.
 	replacements sync.Map

@@ -56,6 +56,8 @@ type Finding struct {
 	File     string
 	Property string
 	Tables   []string
+	// at is the table that a change was given up on.
+	at twophase.TableID
 }
 
 // Explanation is everything that stands in a table's way, the gravest first.
@@ -87,6 +89,7 @@ func (c *Catalog) Explain(ctx context.Context, ref string, sees func(name string
 		e.pending(s, t)
 		e.guests(t)
 	})
+	e.named(ctx)
 	c.fill(&row)
 	if err := e.log(ctx, row); err != nil {
 		return Explanation{}, err
@@ -171,12 +174,29 @@ func (e *explainer) freeze(s *twophase.State, t *twophase.Table) {
 	if f.Resolved {
 		out.Code = FoundClosed
 	}
+	if why := conflictOn(s, f.Txn, f.Origin); f.Cause == twophase.CauseDiverged {
+		out.Rule, out.Path, out.at = why.Rule, why.Path, f.Origin
+	}
 	for _, o := range s.Tables() {
 		if o != t && o.Frozen != nil && o.Frozen.Origin == f.Origin && e.visible(o.Name) {
 			out.Tables = append(out.Tables, o.Name)
 		}
 	}
 	e.add(out)
+}
+
+// conflictOn is why a decided change cannot be delivered on a table.
+func conflictOn(s *twophase.State, txn twophase.TxnID, id twophase.TableID) (why twophase.Conflict) {
+	o := s.Outcome(txn)
+	if o == nil || o.Commit == nil {
+		return why
+	}
+	for i := range o.Parts {
+		if o.Commit.Parts[i].Table == id {
+			why = o.Parts[i].Conflict
+		}
+	}
+	return why
 }
 
 func (e *explainer) freezeText(s *twophase.State, t *twophase.Table) string {
@@ -233,7 +253,7 @@ func (e *explainer) pending(s *twophase.State, t *twophase.Table) {
 		}
 		g := resolvedChange(s, t, ch)
 		e.add(Finding{
-			Code: FoundGivenUp, Blocks: true, Txn: ch.Txn, Key: g.Key, Rule: g.Conflict.Rule, Path: g.Conflict.Path,
+			Code: FoundGivenUp, Blocks: true, at: t.Table, Txn: ch.Txn, Key: g.Key, Rule: g.Conflict.Rule, Path: g.Conflict.Path,
 			Text: strings.TrimSpace(fmt.Sprintf("change %d cannot be delivered here: %s %s %s",
 				ch.Number, g.Conflict.Rule, g.Conflict.Path, g.Conflict.Detail)),
 			Winner: engineBelow(t), Remedy: fmt.Sprintf("accept that with txcoord tables resolve %s, and make the change again as a new transaction", t.Name),

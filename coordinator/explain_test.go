@@ -1,9 +1,11 @@
 package coordinator_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -11,6 +13,8 @@ import (
 
 	"github.com/txcoord/txcoord/coordinator"
 	"github.com/txcoord/txcoord/tables/checkpoint"
+	"github.com/txcoord/txcoord/tables/objstore"
+	"github.com/txcoord/txcoord/tables/objstore/objtest"
 	"github.com/txcoord/txcoord/twophase"
 )
 
@@ -75,12 +79,12 @@ func TestExplainDivergedTable(t *testing.T) {
 
 	e := w.explain("t")
 	frozen := found(t, e, coordinator.FoundFrozen)
-	if !frozen.Blocks || frozen.Key != "k" || frozen.Since.Before(before) || !cmp.Equal(frozen.Tables, []string{"beside"}) ||
+	if !frozen.Blocks || frozen.Key != "k" || frozen.Rule != twophase.RulePathMissing || frozen.Path != "1" || frozen.Since.Before(before) || !cmp.Equal(frozen.Tables, []string{"beside"}) ||
 		!strings.Contains(frozen.Text, "diverged") || !strings.Contains(frozen.Remedy, "resolve t") {
 		t.Errorf("%+v", frozen)
 	}
 	given := found(t, e, coordinator.FoundGivenUp)
-	if given.Rule != twophase.RulePathMissing || given.Path == "" || given.Winner != "delta-rs:1.6.6" || given.Key != "k" {
+	if given.Rule != twophase.RulePathMissing || given.Path != "1" || !strings.Contains(given.Text, "path missing 1") || given.Winner != "delta-rs:1.6.6" || given.Key != "k" {
 		t.Errorf("%+v", given)
 	}
 	if round := found(t, e, coordinator.FoundRoundOpen); !strings.Contains(round.Text, "t is frozen (diverged)") {
@@ -105,8 +109,8 @@ func TestExplainDivergedTable(t *testing.T) {
 		t.Errorf("after a restart: %+v", f)
 	}
 	plan, err := w.catalog.Resolve(w.ctx(), coordinator.ResolveRequest{Table: "t", Preview: true})
-	if err != nil {
-		t.Fatal(err)
+	if err != nil || plan.GivenUp[0].Conflict.Path != "1" {
+		t.Fatalf("%+v, %v", plan, err)
 	}
 	_, err = w.catalog.Resolve(w.ctx(), coordinator.ResolveRequest{Table: "t", Plan: "another"})
 	wantReason(t, "another plan", err, coordinator.PlanChanged)
@@ -119,6 +123,78 @@ func TestExplainDivergedTable(t *testing.T) {
 	w.eventually("published", func() bool { return len(w.status().Rounds) == 0 })
 	if got := codes(w.explain("t")); !cmp.Equal(got, []coordinator.FindingCode{coordinator.FoundForeignCommits}) {
 		t.Errorf("afterwards: %v", got)
+	}
+}
+
+// Who judges a foreign commit knows hashes of paths: it reads the staged part for the path, so
+// that the record has it, and it is there when the part is gone. If the part could not be
+// read then, it is read when somebody asks.
+func TestPathOfALostChange(t *testing.T) {
+	t.Parallel()
+	for _, readable := range []bool{true, false} {
+		t.Run(fmt.Sprintf("readable %v", readable), func(t *testing.T) {
+			t.Parallel()
+			w := &world{}
+			w.cfg.Limits.InlineBytes = 1
+			gate := newGate()
+			w.wrapObjects = gate.over
+			w.open(t)
+			w.create("t", twophase.ModeOpen)
+			w.commit("seed", change("t", blindRead, add("a%20b"), add("2")))
+			w.settle()
+			gate.refuse()
+			w.abandoned("t", once("k", change("t", readAt(1), remove("a%20b"), add("3"))))
+			w.stop()
+			w.foreign("t", 2, remove("a%20b"), add("4"))
+			var down atomic.Bool
+			down.Store(!readable)
+			w.wrapObjects = func(s objstore.Store) objstore.Store {
+				return objtest.Faulty{Store: s, Hook: func(_ context.Context, op objtest.Op) objtest.Fate {
+					if op.Kind == objtest.Get && strings.Contains(op.Key, "/staged/") && down.Load() {
+						return objtest.Refused()
+					}
+					return objtest.Done()
+				}}
+			}
+			w.start() // by a process that has not staged it
+			w.eventually("it diverged", func() bool { f := w.info("t").Frozen; return f != nil && f.Cause == twophase.CauseDiverged })
+			if detail := w.info("t").Frozen.Detail; strings.Contains(detail, "sha256:") == readable {
+				t.Errorf("the record says %s", detail)
+			}
+			down.Store(false)
+			want := func(what, path string) {
+				t.Helper()
+				if path != "a b" {
+					t.Errorf("%s: path %q", what, path)
+				}
+			}
+			e := w.explain("t")
+			want("why", found(t, e, coordinator.FoundGivenUp).Path)
+			want("why frozen", found(t, e, coordinator.FoundFrozen).Path)
+			if f := found(t, e, coordinator.FoundGivenUp); strings.Contains(f.Text, "sha256") {
+				t.Errorf("%s", f.Text)
+			}
+			plan, err := w.catalog.Resolve(w.ctx(), coordinator.ResolveRequest{Table: "t", Preview: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			want("resolve", plan.GivenUp[0].Conflict.Path)
+			asked := func() string {
+				o, _, err := w.catalog.Outcome(w.ctx(), coordinator.OutcomeRequest{OutcomeRef: coordinator.OutcomeRef{Key: "k"}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return o.Committed.Tables[0].Conflict.Path
+			}
+			want("the outcome", asked())
+			if err := w.resolve("t"); err != nil {
+				t.Fatal(err)
+			}
+			w.settle()
+			if readable {
+				want("the outcome, when the part is swept", asked())
+			}
+		})
 	}
 }
 

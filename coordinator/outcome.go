@@ -72,13 +72,13 @@ func (c *Catalog) Outcome(ctx context.Context, r OutcomeRequest) (Outcome, time.
 		return Outcome{}, since, err
 	}
 	if o, ok := c.decidedOutcome(ref.id); ok {
-		return o, since, nil
+		return c.namedOutcome(ctx, o), since, nil
 	}
 	if err := c.catchUp(ctx); err != nil {
 		return Outcome{}, since, err
 	}
 	if o, ok := c.decidedOutcome(ref.id); ok {
-		return o, since, nil
+		return c.namedOutcome(ctx, o), since, nil
 	}
 	if r.Resolve {
 		o, err := c.resolve(ctx, ref, r)

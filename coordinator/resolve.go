@@ -42,6 +42,8 @@ type Resolution struct {
 	StillFrozenBy []string
 	// NotBefore is when it may be done; zero if it may be done now.
 	NotBefore time.Time
+	// at is the table that does not get them.
+	at twophase.TableID
 }
 
 // ResolveStep is a record to be appended, or a version to be put into a table's log.
@@ -80,6 +82,7 @@ func (c *Catalog) Resolve(ctx context.Context, q ResolveRequest) (Resolution, er
 		return Resolution{}, err
 	}
 	out, err := c.planResolve(row.ID, q, lost)
+	c.namePaths(ctx, out.at, out.GivenUp)
 	switch {
 	case err != nil || q.Preview:
 		return out, err
@@ -222,6 +225,7 @@ func (r *Resolution) planReplaced(s *twophase.State, o *twophase.Table, givenUp 
 }
 
 func (r *Resolution) give(s *twophase.State, t *twophase.Table, changes []*twophase.Change) {
+	r.at = t.Table
 	for _, ch := range changes {
 		r.GivenUp = append(r.GivenUp, resolvedChange(s, t, ch))
 	}

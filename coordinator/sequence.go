@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/txcoord/txcoord/lock"
-	"github.com/txcoord/txcoord/tables"
 	"github.com/txcoord/txcoord/twophase"
 )
 
@@ -230,7 +229,7 @@ func (s *sequencer) decide(group []*submission) (twophase.Decision, *twophase.En
 	defer c.ledger.mu.RUnlock()
 	st := c.ledger.state
 	d := twophase.Decide(st, requests, twophase.DecideInput{
-		Rules: tables.Rules{}, Views: c.tables.views(requests), Fetched: c.facts.with(group),
+		Rules: namingRules{names: &c.paths}, Views: c.tables.views(requests), Fetched: c.facts.with(group),
 		MaxBytes: c.cfg.Limits.EntryBytes, Limit: c.cfg.Limits.MaxEntryBytes,
 	})
 	legible(d.Records)

@@ -117,6 +117,7 @@ func (c *Catalog) record(ctx context.Context, t *handle, found twophase.AppendRe
 		if n := t.foreign.count(c.cfg.Boot()); n > 0 {
 			c.log.Info("foreign commits", "table", t.uri, "count", n, "newest", f.Version, "engine", f.Engine)
 		}
+		c.learnPaths(ctx, t, f)
 		stored, err := c.spill(ctx, f)
 		if err != nil {
 			return err

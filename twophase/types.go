@@ -183,7 +183,7 @@ const (
 
 var ruleNames = [...]string{
 	"none", "protocol", "metadata", "delete/delete", "delete/read", "append/read", "app version", "domain",
-	"schema", "append-only", "path already there", "path not live", "table replaced", "expired", "by client",
+	"schema", "append-only", "path exists", "path missing", "table replaced", "expired", "by client",
 	"by operator", "by resolve", "table released", "table exists",
 }
 

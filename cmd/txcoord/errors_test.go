@@ -218,7 +218,7 @@ func TestErrorsSayThingsOnce(t *testing.T) {
 			Message: "table location x: y", Field: &txcoordv1.FieldDetail{Field: "uri", Remedy: "use another"},
 		}, []string{"field: uri", "remedy: use another"}},
 		{&client.Error{
-			Message:  "transaction 12 is aborted: path already there on table a: x: the file is there",
+			Message:  "transaction 12 is aborted: path exists on table a: x: the file is there",
 			Conflict: &txcoordv1.ConflictDetail{Table: "a", TableId: "t-1", Path: "x", Detail: "the file is there", TransactionId: "12", Version: -1},
 			Table:    &txcoordv1.TableDetail{Table: "a", TableId: "t-1", Version: -1, File: strings.Repeat("ab", 32)},
 		}, []string{"table: a", "table id: t-1", "path: x", "digest: " + strings.Repeat("ab", 32)}},
