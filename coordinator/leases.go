@@ -42,7 +42,9 @@ type Tag struct {
 
 var leaseID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
 
-// Lease makes a lease. The warnings name tables whose own settings would let another
+// Lease makes a lease, of a snapshot that can be read: that is looked at before, so that
+// nothing is written for another one, and after, since a clean-up by another replica, or
+// another engine, may have begun before the lease was folded. The warnings name tables whose own settings would let another
 // engine break it.
 func (c *Catalog) Lease(ctx context.Context, q LeaseRequest) (Lease, []string, error) {
 	if q.ID == "" {
@@ -62,6 +64,9 @@ func (c *Catalog) Lease(ctx context.Context, q LeaseRequest) (Lease, []string, e
 	}
 	if err := c.roomForLease(q); err != nil {
 		return Lease{}, nil, err
+	}
+	if gone, err := c.unreadable(ctx, set); gone != nil || err != nil {
+		return Lease{}, nil, errors.Join(gone, err)
 	}
 	rec := &twophase.Leased{ID: q.ID, Snapshot: q.Snapshot, TTL: q.TTL, Note: q.Note}
 	var out Lease
@@ -226,48 +231,6 @@ func (c *Catalog) cleaningHeld(ctx context.Context, do func() error) error {
 	}
 	defer c.upkeep.give()
 	return do()
-}
-
-// youngSnapshot is the age below which no log clean-up can have touched the versions of
-// a snapshot: retention below a day is refused (R21).
-const youngSnapshot = 12 * time.Hour
-
-// unreadable says which table's version of a snapshot cannot be read any more. Another
-// replica, or another engine, may have cleaned the log before the lease was folded.
-func (c *Catalog) unreadable(ctx context.Context, set *tableSet) (gone error, err error) {
-	if c.cfg.Now().Sub(set.time.Std()) < youngSnapshot {
-		return nil, nil
-	}
-	ids := make([]twophase.TableID, 0, len(set.tables))
-	for id := range set.tables {
-		ids = append(ids, id)
-	}
-	lost := make([]error, len(ids))
-	err = parallelIndex(len(ids), 8, func(i int) error {
-		row, v := c.row(ids[i]), set.tables[ids[i]]
-		t, err := c.tables.of(ids[i])
-		if err != nil || row.Version == v {
-			return nil // the newest version is never cleaned
-		}
-		l, err := t.log.List(ctx, 0)
-		if err != nil {
-			return c.objectsError(row.URI, err)
-		}
-		if !l.Reads(v) {
-			lost[i] = &Error{
-				Reason:  SnapshotOutOfRange,
-				Message: fmt.Sprintf("version %d of table %s, which snapshot %d needs, was cleaned from the table's log already", v, row.Name, set.version),
-				Table:   &TableDetail{Table: row.Name, TableID: row.ID, URI: row.URI, Version: v},
-			}
-		}
-		return nil
-	})
-	for _, l := range lost {
-		if l != nil {
-			return l, err
-		}
-	}
-	return nil, err
 }
 
 // warnedAtMost bounds the tables whose settings are looked at for one answer.

@@ -320,13 +320,36 @@ func (c *Catalog) Tag(ctx context.Context, name string, v twophase.SnapshotVersi
 	if err != nil {
 		return nil, err
 	}
+	if gone, _ := c.unreadable(ctx, set); gone != nil {
+		return nil, gone
+	}
+	was := c.tagged(name)
 	err = c.cleaningHeld(ctx, func() error { return c.adminRecord(ctx, &twophase.Tagged{Name: name, Snapshot: v}) })
 	if err != nil {
 		return nil, err
 	}
+	gone, err := c.unreadable(ctx, set)
+	if gone != nil {
+		return nil, errors.Join(gone, c.untag(ctx, name, v, was))
+	}
 	warnings := c.holdWarnings(ctx, hold{what: "tag " + name, snapshot: v}, set)
-	if gone, err := c.unreadable(ctx, set); gone != nil || err != nil {
-		warnings = append(warnings, messageOf(errors.Join(gone, err)))
+	if err != nil {
+		warnings = append(warnings, messageOf(err))
 	}
 	return warnings, nil
+}
+
+// tagged is the snapshot of a tag; 0 if there is none.
+func (c *Catalog) tagged(name string) (v twophase.SnapshotVersion) {
+	c.ledger.read(func(s *twophase.State) { v = s.Tags()[name] })
+	return v
+}
+
+// untag takes a tag back that names what was cleaned while it was made: to what it named
+// before, unless somebody has moved it since.
+func (c *Catalog) untag(ctx context.Context, name string, v, was twophase.SnapshotVersion) error {
+	if c.tagged(name) != v || was == v {
+		return nil
+	}
+	return c.adminRecord(ctx, &twophase.Tagged{Name: name, Snapshot: was})
 }
