@@ -21,7 +21,7 @@ import (
 func TestOthersServeOn(t *testing.T) {
 	t.Parallel()
 	cluster := servers.StartEtcd(t, servers.EtcdConfig{})
-	f := newFleet(t, func(int) *sharedStore { return &sharedStore{Endpoints: cluster.Endpoints()} })
+	f := newFleet(t, nil, func(int) *sharedStore { return &sharedStore{Endpoints: cluster.Endpoints()} })
 	for _, p := range f.replicas {
 		p.config.Limits, p.config.Slots = coordinator.Limits{}, 0
 		p.start(nil)

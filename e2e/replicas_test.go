@@ -19,7 +19,8 @@ import (
 )
 
 // TestReplicasOnEtcd is a storm over three replicas on a cluster of three members, each
-// behind a proxy that loses answers.
+// behind a proxy that loses answers. Tables are reached by the S3 API, as in the storms
+// below: each replica has a proxy of its own before it that misbehaves.
 func TestReplicasOnEtcd(t *testing.T) {
 	t.Parallel()
 	cluster := servers.StartEtcd(t, servers.EtcdConfig{Members: 3})
@@ -29,8 +30,8 @@ func TestReplicasOnEtcd(t *testing.T) {
 		proxies[i] = servers.NewTCPFaults(t, m.Endpoint)
 		shared.Endpoints = append(shared.Endpoints, "http://"+proxies[i].Addr)
 	}
-	f := newFleet(t, func(int) *sharedStore { return shared })
-	f.store = []func(){
+	f := newFleet(t, servers.StartVersity(t), func(int) *sharedStore { return shared })
+	f.store = append(f.store, []func(){
 		func() { // the leader dies, and comes back with its data
 			leader, err := cluster.Leader(t.Context())
 			if err != nil {
@@ -54,7 +55,7 @@ func TestReplicasOnEtcd(t *testing.T) {
 			f.sleep(300, 1200)
 			p.Silence(false)
 		},
-	}
+	}...)
 	f.weather()
 }
 
@@ -65,7 +66,7 @@ func TestReplicasOnDynamoDB(t *testing.T) {
 	server := servers.StartKumo(t)
 	table := "t" + rand.Text()
 	var proxies []*servers.HTTPFaults
-	f := newFleet(t, func(int) *sharedStore {
+	f := newFleet(t, servers.StartVersity(t), func(int) *sharedStore {
 		proxy := servers.NewHTTPFaults(t, server.Endpoint)
 		proxies = append(proxies, proxy)
 		return &sharedStore{Table: table, Region: server.Region, Endpoint: proxy.URL, Access: server.AccessKey, Secret: server.SecretKey}
@@ -85,7 +86,7 @@ func TestReplicasOnS3(t *testing.T) {
 	server := servers.StartVersity(t)
 	bucket := server.Bucket(t)
 	var proxies []*servers.HTTPFaults
-	f := newFleet(t, func(int) *sharedStore {
+	f := newFleet(t, server, func(int) *sharedStore {
 		proxy := servers.NewHTTPFaults(t, server.Endpoint)
 		proxies = append(proxies, proxy)
 		return &sharedStore{Bucket: bucket, Region: server.Region, Endpoint: proxy.URL, Access: server.AccessKey, Secret: server.SecretKey}
@@ -96,12 +97,12 @@ func TestReplicasOnS3(t *testing.T) {
 
 // unlucky has one of the proxies misbehave for a while.
 func (f *fleet) unlucky(proxies []*servers.HTTPFaults, failed, slower *servers.Reply) {
-	f.store = []func(){func() {
+	f.store = append(f.store, func() {
 		proxy := proxies[f.rng.IntN(len(proxies))]
 		proxy.Decide(badLuck(failed, slower))
 		f.sleep(500, 1500)
 		proxy.Decide(func(servers.Request) servers.Fate { return servers.Fate{} })
-	}}
+	})
 }
 
 // badLuck takes turns with what a network and a busy server do to every third request.
@@ -136,7 +137,8 @@ type fleet struct {
 const fleetSize = 3
 
 // newFleet prepares replicas on one warehouse; shared says how each reaches the store.
-func newFleet(t *testing.T, shared func(i int) *sharedStore) *fleet {
+// With a server for tables, that is a bucket, which misbehaves like other stores.
+func newFleet(t *testing.T, tables *servers.S3, shared func(i int) *sharedStore) *fleet {
 	t.Helper()
 	seed := *stormSeed
 	if seed == 0 {
@@ -146,12 +148,24 @@ func newFleet(t *testing.T, shared func(i int) *sharedStore) *fleet {
 	config := stormConfig()
 	config.Limits.TakeOverAfter, config.Limits.Heartbeat, config.Limits.FollowInterval = 100*time.Millisecond, 500*time.Millisecond, 200*time.Millisecond
 	config.Slots = 24 // a pause of some seconds is a lap
-	config.Shared = shared(0)
+	config.Shared, config.s3 = shared(0), tables
 	w := newWorld(t, config)
+	var objects []*servers.HTTPFaults
+	faulty := func(c *serverConfig) {
+		if tables == nil {
+			return
+		}
+		objects = append(objects, servers.NewHTTPFaults(t, tables.Endpoint))
+		bucket := *c.Bucket
+		bucket.Endpoint, bucket.RequestTimeout = objects[len(objects)-1].URL, time.Second
+		c.Bucket = &bucket
+	}
+	faulty(&w.config)
 	w.replicas = []*process{w.process}
 	for i := 1; i < fleetSize; i++ {
 		other := w.config
 		other.Shared = shared(i)
+		faulty(&other)
 		p := &process{t: t, config: other}
 		w.replicas = append(w.replicas, p)
 		t.Cleanup(p.stop)
@@ -159,6 +173,9 @@ func newFleet(t *testing.T, shared func(i int) *sharedStore) *fleet {
 	w.client = w.dial()
 	f := &fleet{storm: newStorm(w, seed), counts: map[string]int{}}
 	f.storm.disturb = f.disturb
+	if tables != nil {
+		f.unlucky(objects, servers.S3Error(500, "InternalError"), servers.S3Error(503, "SlowDown"))
+	}
 	return f
 }
 

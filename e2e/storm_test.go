@@ -80,8 +80,8 @@ func newStorm(w *world, seed uint64) *storm {
 	return s
 }
 
-// run kills the server so many times under so many clients, and lets these finish
-// what they have begun.
+// run kills the server so many times under so many clients, and lets these go on until
+// it was a storm, however slow the machine is, and finish what they have begun.
 func (s *storm) run(kills, clients int) {
 	calls, cancel := context.WithTimeout(context.Background(), 2*time.Minute+time.Duration(kills)*10*time.Second)
 	defer cancel()
@@ -99,6 +99,10 @@ func (s *storm) run(kills, clients int) {
 		s.disturb()
 	}
 	time.Sleep(300 * time.Millisecond)
+	s.waitFor("clients to commit, and to lose, in this weather", func() bool {
+		committed, refused, _ := s.numbers()
+		return committed >= kills && refused > 0
+	})
 }
 
 // killOnce lets the server live for a while, and sees to its end: from outside, and
