@@ -52,7 +52,12 @@ func New(ctx context.Context, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, objstore.Mark(objstore.ErrDenied, fmt.Errorf("GCS bucket %s: %s: %w", cfg.Bucket, remedy, err))
 	}
-	options = []option.ClientOption{option.WithHTTPClient(&http.Client{Transport: authorized}), storage.WithJSONReads()}
+	// The transport has what credentials there are. Without being told so the client
+	// would look for those of the application, the user and the machine once more, and
+	// ask a metadata service for them, whatever the configuration says.
+	options = []option.ClientOption{
+		option.WithHTTPClient(&http.Client{Transport: authorized}), option.WithoutAuthentication(), storage.WithJSONReads(),
+	}
 	if cfg.Endpoint != "" {
 		options = append(options, option.WithEndpoint(strings.TrimSuffix(cfg.Endpoint, "/")+"/"))
 	}
