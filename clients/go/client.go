@@ -84,7 +84,7 @@ func Dial(target string, o Options) (*Client, error) {
 		}
 		opts = append(opts, grpc.WithPerRPCCredentials(bearer{o.Token}))
 	}
-	addresses := plainAddresses(target, o)
+	all := addresses(target)
 	if several := replicas(target); several != nil {
 		target = several.Scheme() + ":///"
 		opts = append(opts, grpc.WithResolvers(several))
@@ -97,7 +97,7 @@ func Dial(target string, o Options) (*Client, error) {
 		return nil, fmt.Errorf("connect to %s: %w", target, err)
 	}
 	c := New(cc, o)
-	c.owned, c.conn.addresses = cc, addresses
+	c.owned, c.conn.addresses, c.conn.creds = cc, all, o.Credentials
 	return c, nil
 }
 

@@ -2,10 +2,14 @@ package client
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/peer"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
@@ -22,8 +26,10 @@ type conn struct {
 	seen     *atomic.Uint64
 	failFast bool
 	reached  *atomic.Bool // some server, by some call
-	// addresses are those that are reached without TLS.
+	// addresses are the target's, as far as it names them itself, and creds what they
+	// are reached with; nil is without TLS.
 	addresses []string
+	creds     credentials.TransportCredentials
 }
 
 // Invoke makes a call until its answer says something. All calls of the contract
@@ -35,13 +41,25 @@ func (c *conn) Invoke(ctx context.Context, method string, args, reply any, opts 
 		ctx, cancel := try(ctx, limit)
 		defer cancel()
 		limit *= 2
-		err := c.under.Invoke(ctx, method, c.fill(args), reply, opts...)
+		var to peer.Peer
+		err := fromRPC(c.under.Invoke(ctx, method, c.fill(args), reply, append(slices.Clip(opts), grpc.Peer(&to))...))
+		c.arrived(err, to.Addr != nil)
 		if err != nil {
-			return c.diagnose(ctx, fromRPC(err))
+			return c.diagnose(ctx, err)
 		}
 		c.observeAnswer(reply)
 		return nil
 	})
+}
+
+// arrived notes that a server was reached: the call was answered, or it was sent over a
+// connection that stood, however it ended then. One that breaks off before both sides
+// have greeted each other is none, whatever the error says of it.
+func (c *conn) arrived(err error, sent bool) {
+	var e *Error
+	if err == nil || sent || errors.As(err, &e) && !e.lost() {
+		c.reached.Store(true)
+	}
 }
 
 // NewStream opens a stream. It is not repeated: who reads it knows where to go on.
@@ -52,6 +70,7 @@ func (c *conn) NewStream(
 	if err != nil {
 		return nil, c.diagnose(ctx, fromRPC(err))
 	}
+	c.arrived(nil, true)
 	return &stream{ClientStream: s, conn: c}, nil
 }
 

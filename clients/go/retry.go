@@ -48,14 +48,7 @@ func (c *conn) hopeless(err error) bool {
 	if errors.As(err, &e) && e.tls != nil {
 		return true
 	}
-	if isUnshaken(err) {
-		return false // perhaps of TLS, and the next try says so
-	}
-	if !isUnreached(err) {
-		c.reached.Store(true)
-		return false
-	}
-	return c.failFast && !c.reached.Load()
+	return c.failFast && !c.reached.Load() && isUnreached(err)
 }
 
 // isUnreached reports whether a call did not get as far as a server: nobody listens
@@ -66,21 +59,6 @@ func isUnreached(err error) bool {
 		return false
 	}
 	for _, part := range []string{"Error while dialing", "zero addresses", "no children to pick from", "name resolver error"} {
-		if strings.Contains(e.Message, part) {
-			return true
-		}
-	}
-	return false
-}
-
-// isUnshaken reports whether a connection was not established to its end, so that no
-// call was sent over it.
-func isUnshaken(err error) bool {
-	var e *Error
-	if !errors.As(err, &e) || e.Code != codes.Unavailable || e.Reason != "" {
-		return false
-	}
-	for _, part := range []string{"error reading server preface", "failed to write client preface", "authentication handshake failed"} {
 		if strings.Contains(e.Message, part) {
 			return true
 		}

@@ -125,6 +125,8 @@ func TestTLSOnOneSide(t *testing.T) {
 	ca := func(dir string) string { return filepath.Join(dir, "ca.pem") }
 	plain := serving(t, "--warehouse", filepath.Join(dir, "plain"))
 	secure := serving(t, "--warehouse", filepath.Join(dir, "secure"), "--tls-cert", filepath.Join(dir, "server.pem"), "--tls-key", filepath.Join(dir, "server.key"))
+	strict := serving(t, "--warehouse", filepath.Join(dir, "strict"), "--tls-cert", filepath.Join(dir, "server.pem"), "--tls-key", filepath.Join(dir, "server.key"),
+		"--tls-client-ca", ca(dir))
 	for _, c := range []struct {
 		name string
 		args []string
@@ -135,6 +137,9 @@ func TestTLSOnOneSide(t *testing.T) {
 		{"TLS to plain", []string{"--server", plain, "--tls-ca", ca(dir)}, []string{"does not speak TLS", "--tls-cert"}},
 		{"another authority", []string{"--server", secure, "--tls-ca", ca(other)}, []string{"unknown authority", "--tls-ca"}},
 		{"the system's authorities", []string{"--server", secure, "--tls"}, []string{"unknown authority", "--tls-ca"}},
+		{"a certificate of another authority", []string{
+			"--server", strict, "--tls-ca", ca(dir), "--client-cert", filepath.Join(other, "boss.pem"), "--client-key", filepath.Join(other, "boss.key"),
+		}, []string{"certificate", "--tls-client-ca"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for _, command := range [][]string{{"status"}, {"snapshot", "watch", "--after", "0"}} {
