@@ -106,38 +106,46 @@ func (w *written) String() string {
 
 // A small quota fills up: the store complains at 60 %, and at the end nothing that
 // etcd answers with "no space" is taken for not written.
+//
+// How many puts fit is etcd's affair: what it commits one by one takes up to twice the
+// room of what it commits together. So each put is small beside what is left above the
+// 60 %, and followed by a look at what is used; the alarm has to come with the first
+// look that shows so much, before the quota is reached.
 func TestQuota(t *testing.T) {
 	t.Parallel()
 	const quota = 16 << 20
 	e := servers.StartEtcd(t, servers.EtcdConfig{Args: []string{"--quota-backend-bytes", fmt.Sprint(quota)}})
 	cfg := fresh(e.Endpoints()...)
 	var log written
-	var usage sync.Map
-	cfg.UpkeepEvery, cfg.NoCompaction = 20*time.Millisecond, true
+	looks := &usages{}
+	cfg.UpkeepEvery, cfg.NoCompaction = 5*time.Millisecond, true
 	cfg.Log = slog.New(slog.NewTextHandler(&log, nil))
-	cfg.OnUsage = func(u etcdstore.Usage) { usage.Store(u.Endpoint, u) }
+	cfg.OnUsage = looks.add
 	s := open(t, cfg)
 	eventually(t, "the use is known", func() bool { return len(s.Usage()) == 1 })
 	if err := s.Alarm(); err != nil {
 		t.Errorf("an empty cluster: %v", err)
 	}
-	value := bytes.Repeat([]byte("v"), 1<<20)
+	const size = 128 << 10
+	value := bytes.Repeat([]byte("v"), size)
 	put := func(i int) error {
 		_, err := s.Put(t.Context(), fmt.Sprint(i), value, lock.IfAbsent())
 		return err
 	}
 	n := 0
-	for ; n < 11; n++ {
+	for ; s.Alarm() == nil && n*size < quota; n++ {
 		if err := put(n); err != nil {
 			t.Fatal(err)
 		}
+		_, seen := looks.newest()
+		eventually(t, "a look that began after the put", func() bool { _, now := looks.newest(); return now > seen+1 })
 	}
 	eventually(t, "the alarm", func() bool { return s.Alarm() != nil && strings.Contains(log.String(), "etcd is filling up") })
-	if u, ok := usage.Load(e.Members[0].Endpoint); !ok || u.(etcdstore.Usage).Quota != quota || u.(etcdstore.Usage).Size < quota/2 {
+	if u, _ := looks.newest(); u.Endpoint != e.Members[0].Endpoint || u.Quota != quota || u.Size*10 < quota*6 || u.NoSpace {
 		t.Errorf("the hook was told %+v", u)
 	}
 	var err error
-	for ; n < 40 && err == nil; n++ {
+	for ; n*size < 40<<20 && err == nil; n++ {
 		err = put(n)
 	}
 	if !errors.Is(err, lock.ErrUnknown) || !strings.Contains(err.Error(), "--quota-backend-bytes") {
@@ -147,6 +155,27 @@ func TestQuota(t *testing.T) {
 	if _, err := s.Get(t.Context(), "0"); err != nil {
 		t.Errorf("read of a full cluster: %v", err)
 	}
+}
+
+// usages is what the looks have seen.
+type usages struct {
+	mu   sync.Mutex
+	last etcdstore.Usage
+	n    int
+}
+
+func (l *usages) add(u etcdstore.Usage) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.last = u
+	l.n++
+}
+
+// newest is what the last look has seen, and how many there were.
+func (l *usages) newest() (etcdstore.Usage, int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.last, l.n
 }
 
 // A journal that replaces its entries for ever stays within the quota, since what it
