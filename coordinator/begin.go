@@ -37,9 +37,6 @@ func (c *Catalog) newRef(key string, attempt uint32, ttl time.Duration) (txnRef,
 	if len(key) > l.KeyBytes {
 		return txnRef{}, limitError("key_bytes", int64(len(key)), int64(l.KeyBytes))
 	}
-	if !utf8.ValidString(key) {
-		return txnRef{}, fieldError("key", "", "is not valid UTF-8", "send text")
-	}
 	ref := txnRef{key: key, attempt: attempt, begun: c.next(), deadline: c.cfg.Now().Add(ttl)}
 	if key == "" {
 		if attempt != 0 {
@@ -50,6 +47,9 @@ func (c *Catalog) newRef(key string, attempt uint32, ttl time.Duration) (txnRef,
 	}
 	def(&ref.attempt, 1)
 	ref.id = twophase.DeriveTxnID(c.journal.Meta().Catalog, key, ref.attempt)
+	if why := notText(key); why != "" && !(utf8.ValidString(key) && c.decided(ref.id)) { // an old key gets its old answer
+		return txnRef{}, fieldError("key", key, why, "use text of one line, in UTF-8")
+	}
 	return ref, nil
 }
 

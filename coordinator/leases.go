@@ -9,7 +9,6 @@ import (
 	"regexp"
 	"slices"
 	"time"
-	"unicode/utf8"
 
 	"github.com/txcoord/txcoord/twophase"
 )
@@ -145,8 +144,11 @@ func (c *Catalog) checkLease(q *LeaseRequest) error {
 	if !leaseID.MatchString(q.ID) {
 		return fieldError("lease_id", q.ID, "is no id", "use 1 to 64 letters, digits, '-', '_' and '.', beginning with a letter or digit")
 	}
-	if len(q.Note) > 1024 || !utf8.ValidString(q.Note) {
-		return fieldError("note", q.Note, "is longer than 1,024 bytes, or no text", "use UTF-8, and less of it")
+	if len(q.Note) > maxNoteBytes {
+		return fieldError("note", q.Note, "is longer than 1,024 bytes", "use less of it")
+	}
+	if err := checkText("note", q.Note); err != nil {
+		return err
 	}
 	def(&q.TTL, c.cfg.Limits.LeaseTTL)
 	switch {

@@ -154,6 +154,9 @@ func (c *Catalog) resolve(ctx context.Context, ref txnRef, r OutcomeRequest) (Ou
 // Abort ends a transaction, unless it is decided: then it answers the outcome. An
 // abort that arrives before the commit works by itself.
 func (c *Catalog) Abort(ctx context.Context, r OutcomeRef, reason string) (Outcome, error) {
+	if err := checkText("reason", reason); err != nil {
+		return Outcome{}, err
+	}
 	if r.Token != "" {
 		ref, err := c.open(r.Token)
 		if err != nil {

@@ -70,6 +70,9 @@ type ResolvedElsewhere struct{ Table, State string }
 // and the table may be written again. What is planned under the fold's lock is what is
 // appended, and a plan that was previewed is appended only if it is still the same.
 func (c *Catalog) Resolve(ctx context.Context, q ResolveRequest) (Resolution, error) {
+	if err := checkText("reason", q.Reason); err != nil {
+		return Resolution{}, err
+	}
 	row, err := c.table(q.Table)
 	if err != nil {
 		return Resolution{}, err

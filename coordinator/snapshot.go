@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"sort"
-	"unicode/utf8"
 
 	"github.com/txcoord/txcoord/twophase"
 )
@@ -310,8 +309,8 @@ func (c *Catalog) Diff(ctx context.Context, from, to twophase.SnapshotVersion) (
 // Tag names a snapshot; version 0 takes the name away. The warnings name tables whose
 // own settings would let another engine break it.
 func (c *Catalog) Tag(ctx context.Context, name string, v twophase.SnapshotVersion) ([]string, error) {
-	if name == "" || len(name) > 255 || !utf8.ValidString(name) {
-		return nil, fieldError("tag", name, "is empty, longer than 255 bytes, or no text", "use 1 to 255 bytes of UTF-8")
+	if err := checkTag(name); err != nil && !(v == 0 && c.tagged(name) != 0) { // an old name can be taken away
+		return nil, err
 	}
 	if v == 0 {
 		return nil, c.adminRecord(ctx, &twophase.Tagged{Name: name})

@@ -137,25 +137,6 @@ func newTableID() twophase.TableID {
 	return twophase.TableID("t-" + hex.EncodeToString(b[:]))
 }
 
-func checkName(name string) error {
-	bad := func(why string) error {
-		return fieldError("name", name, why, "use 1 to 255 bytes without control characters, not shaped like a URI or a table id")
-	}
-	switch {
-	case name == "":
-		return bad("is missing")
-	case len(name) > 255:
-		return bad("is longer than 255 bytes")
-	case isURI(name):
-		return bad("looks like a URI")
-	case tableIDShape.MatchString(name):
-		return bad("looks like a table id")
-	case strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f || r == '\uFFFD' }):
-		return bad("has a control character")
-	}
-	return nil
-}
-
 // canonicalTable is the one URI of a table's place (R21); symbolic links of a local
 // path are resolved.
 func canonicalTable(raw string) (string, error) {

@@ -143,5 +143,5 @@ func (i interceptors) size(m any) error {
 	if n := proto.Size(p); n > i.limits.MessageBytes {
 		return tooMany("message_bytes", n, i.limits.MessageBytes)
 	}
-	return nil
+	return decoded(p)
 }

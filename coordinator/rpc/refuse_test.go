@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
@@ -150,6 +151,50 @@ func TestRequestsThatAreRefused(t *testing.T) {
 				t.Errorf("%q does not name %s", e.Message, r.field)
 			}
 		})
+	}
+}
+
+// raw sends a message as it is.
+type raw struct{}
+
+func (raw) Name() string                    { return "proto" }
+func (raw) Marshal(v any) ([]byte, error)   { return v.([]byte), nil }
+func (raw) Unmarshal(_ []byte, _ any) error { return nil }
+
+// TestMessagesThatCannotBeDecoded: text that is not UTF-8 is named by its field, as deep
+// as it lies, in unary calls and in streams. What is no message at all says so.
+func TestMessagesThatCannotBeDecoded(t *testing.T) {
+	c := dialFake(t, &fake{})
+	bad := "a\xc0\xafb"
+	field := func(n protowire.Number, value string) []byte {
+		return protowire.AppendString(protowire.AppendTag(nil, n, protowire.BytesType), value)
+	}
+	tables := string(field(1, "a"))
+	for name, r := range map[string]struct {
+		method, field string
+		request       []byte
+	}{
+		"key":         {pb.TransactionService_Begin_FullMethodName, "key", field(3, bad)},
+		"tag":         {pb.SnapshotService_TagSnapshot_FullMethodName, "tag", field(3, bad)},
+		"note":        {pb.SnapshotService_LeaseSnapshot_FullMethodName, "note", field(6, bad)},
+		"name":        {pb.TableService_RegisterTable_FullMethodName, "name", field(3, bad)},
+		"catalog":     {pb.StatusService_GetStatus_FullMethodName, "catalog", field(1, bad)},
+		"second part": {pb.TransactionService_Commit_FullMethodName, "tables[1].digests[1]", append(field(4, tables), field(4, tables+string(field(2, "d"))+string(field(2, bad)))...)},
+		"cut off":     {pb.TransactionService_Begin_FullMethodName, "request", field(3, "abc")[:3]},
+		"stream":      {pb.TransactionService_StageStream_FullMethodName, "header.table", field(1, string(field(4, bad)))},
+	} {
+		stream, err := c.conn.NewStream(t.Context(), &grpc.StreamDesc{ClientStreams: true}, r.method, grpc.ForceCodec(raw{}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err = errors.Join(stream.SendMsg(r.request), stream.CloseSend()); err != nil {
+			t.Fatal(err)
+		}
+		err = stream.RecvMsg(nil)
+		var e *client.Error
+		if !errors.As(client.FromStatus(status.Convert(err)), &e) || !errors.Is(e, client.ErrInvalid) || e.Field.GetField() != r.field || e.Field.GetRemedy() == "" {
+			t.Errorf("%s: answered %v", name, err)
+		}
 	}
 }
 

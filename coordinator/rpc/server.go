@@ -112,6 +112,7 @@ func options(c Config, stopping <-chan struct{}) []grpc.ServerOption {
 	i := interceptors{faults: faults{log: c.Log}, access: c.Access, audit: c.Audit, log: c.Log, limits: c.Limits, stopping: stopping}
 	return []grpc.ServerOption{
 		grpc.Creds(newTransport(c.TLS)),
+		grpc.ForceServerCodecV2(newCodec()),
 		grpc.MaxRecvMsgSize(hardFactor * c.Limits.MessageBytes),
 		grpc.MaxConcurrentStreams(c.Limits.Calls),
 		// Stop returns after the last call, so that a catalog is never closed under one.

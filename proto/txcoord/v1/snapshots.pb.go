@@ -1044,7 +1044,7 @@ type TagSnapshotRequest struct {
 	Catalog string `protobuf:"bytes,1,opt,name=catalog,proto3" json:"catalog,omitempty"`
 	// The highest snapshot version seen.
 	AtLeastSnapshot uint64 `protobuf:"varint,2,opt,name=at_least_snapshot,json=atLeastSnapshot,proto3" json:"at_least_snapshot,omitempty"`
-	// The tag, 1 to 255 bytes.
+	// The tag: 1 to 255 bytes of UTF-8, no control characters, no blank at its ends.
 	Tag string `protobuf:"bytes,3,opt,name=tag,proto3" json:"tag,omitempty"`
 	// The snapshot's version; 0 takes the tag away.
 	SnapshotVersion uint64 `protobuf:"varint,4,opt,name=snapshot_version,json=snapshotVersion,proto3" json:"snapshot_version,omitempty"`

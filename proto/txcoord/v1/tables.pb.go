@@ -271,8 +271,8 @@ type RegisterTableRequest struct {
 	Catalog string `protobuf:"bytes,1,opt,name=catalog,proto3" json:"catalog,omitempty"`
 	// The highest snapshot version seen. See common.proto.
 	AtLeastSnapshot uint64 `protobuf:"varint,2,opt,name=at_least_snapshot,json=atLeastSnapshot,proto3" json:"at_least_snapshot,omitempty"`
-	// The name: 1 to 255 bytes, no control characters, not shaped like a URI or a
-	// table id.
+	// The name: 1 to 255 bytes of UTF-8, no control characters, slashes or `*`, no
+	// blank at its ends, not `.` or `..`, and not shaped like a URI or a table id.
 	Name string `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
 	// Where the table is: a URI, or an absolute path on the server's machine. It
 	// must lie in a location that the server is configured for.

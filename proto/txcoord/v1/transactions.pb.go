@@ -148,7 +148,8 @@ type BeginRequest struct {
 	Catalog string `protobuf:"bytes,1,opt,name=catalog,proto3" json:"catalog,omitempty"`
 	// The highest snapshot version seen. See common.proto.
 	AtLeastSnapshot uint64 `protobuf:"varint,2,opt,name=at_least_snapshot,json=atLeastSnapshot,proto3" json:"at_least_snapshot,omitempty"`
-	// The client's key, at most 512 bytes (`key_bytes`). A key yields one commit at
+	// The client's key: UTF-8 without control characters, at most 512 bytes
+	// (`key_bytes`). A key yields one commit at
 	// most, over all its attempts, within `remembered_since`. Empty: a transaction
 	// with a random id, which a lost answer makes unreachable.
 	Key string `protobuf:"bytes,3,opt,name=key,proto3" json:"key,omitempty"`
