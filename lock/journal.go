@@ -99,12 +99,13 @@ func journalOf(store Store, meta Meta) (*Journal, error) {
 }
 
 func readMeta(ctx context.Context, store Store) (Meta, error) {
-	item, err := store.Get(ctx, MetaKey)
-	if err != nil {
-		return Meta{}, err
-	}
+	m, _, err := presentMeta(ctx, store)
+	return m, err
+}
+
+func parseMeta(value []byte) (Meta, error) {
 	var m Meta
-	if err := json.Unmarshal(item.Value, &m); err != nil {
+	if err := json.Unmarshal(value, &m); err != nil {
 		return Meta{}, fmt.Errorf("key %q is not a txcoord journal: %w", MetaKey, err)
 	}
 	if m.Catalog == "" || m.Slots <= 0 {
@@ -116,11 +117,7 @@ func readMeta(ctx context.Context, store Store) (Meta, error) {
 // createMeta writes the key if it is absent, and then reads what is there: another
 // process may have been first.
 func createMeta(ctx context.Context, store Store, slots int) (Meta, error) {
-	if slots == 0 {
-		slots = DefaultSlots
-	}
-	m := Meta{Format: 1, Catalog: randomID(), Incarnation: randomID(), Slots: slots, Codec: twophase.CodecVersion, Secret: randomID() + randomID()}
-	b, err := json.Marshal(m)
+	b, err := json.Marshal(NewMeta(randomID(), slots))
 	if err != nil {
 		return Meta{}, err
 	}
@@ -128,6 +125,15 @@ func createMeta(ctx context.Context, store Store, slots int) (Meta, error) {
 		return Meta{}, err
 	}
 	return readMeta(ctx, store)
+}
+
+// NewMeta is that of a journal which nobody had before: a new incarnation of a catalog,
+// with a secret of its own. slots 0 means DefaultSlots.
+func NewMeta(catalog string, slots int) Meta {
+	if slots == 0 {
+		slots = DefaultSlots
+	}
+	return Meta{Format: 1, Catalog: catalog, Incarnation: randomID(), Slots: slots, Codec: twophase.CodecVersion, Secret: randomID() + randomID()}
 }
 
 func randomID() string {

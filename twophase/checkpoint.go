@@ -65,7 +65,7 @@ func (s *State) headToPB() *recordpb.CheckpointHead {
 		Catalog: s.catalog, Incarnation: s.incarnation, Position: uint64(s.next), Previous: hashToPB(s.previous),
 		TimeMs: int64(s.time), Floor: uint64(s.floor), FloorTimeMs: int64(s.floorTime), Snapshot: uint64(s.shown),
 		Caps: capsToPB(&s.caps), CodecEnabled: s.codec, Writer: s.writer, Checkpoint: checkpointedToPB(&s.checkpoint),
-		CheckpointAt: uint64(s.checkpointAt), MovedTo: s.movedTo,
+		CheckpointAt: uint64(s.checkpointAt), MovedTo: s.movedTo, Rebuilt: uint64(s.rebuilt), Rebuilding: s.rebuilding,
 	}
 	for _, c := range s.waiting {
 		h.Waiting = append(h.Waiting, &recordpb.Waiting{Sealed: c.sealed, Txns: mapTo(c.txns, txnToPB)})
@@ -162,6 +162,7 @@ func DecodeCheckpoint(index []byte, load func(ObjectRef) ([]byte, error)) (*Stat
 	s.floor, s.floorTime, s.shown = Position(h.GetFloor()), Time(h.GetFloorTimeMs()), SnapshotVersion(h.GetSnapshot())
 	s.caps, s.codec, s.checkpoint = capsFromPB(h.GetCaps()), h.GetCodecEnabled(), checkpointedFromPB(h.GetCheckpoint())
 	s.checkpointAt, s.movedTo = Position(h.GetCheckpointAt()), h.GetMovedTo()
+	s.rebuilt, s.rebuilding = SnapshotVersion(h.GetRebuilt()), h.GetRebuilding()
 	for _, t := range h.GetTags() {
 		s.tags[t.GetName()] = SnapshotVersion(t.GetSnapshot())
 	}

@@ -164,6 +164,8 @@ func recordToPB(r Record) *recordpb.Record {
 		return &recordpb.Record{Record: &recordpb.Record_Moved{Moved: &recordpb.Moved{To: r.To}}}
 	case *Arrived:
 		return &recordpb.Record{Record: &recordpb.Record_Arrived{Arrived: &recordpb.Arrived{From: r.From}}}
+	case *Rebuilt:
+		return &recordpb.Record{Record: &recordpb.Record_Rebuilt{Rebuilt: rebuiltToPB(r)}}
 	case *BuildEnabled:
 		return &recordpb.Record{Record: &recordpb.Record_Build{Build: &recordpb.BuildEnabled{Codec: r.Codec}}}
 	}
@@ -231,6 +233,8 @@ func recordFromPB(m *recordpb.Record) (Record, error) {
 		return &Moved{To: r.Moved.GetTo()}, nil
 	case *recordpb.Record_Arrived:
 		return &Arrived{From: r.Arrived.GetFrom()}, nil
+	case *recordpb.Record_Rebuilt:
+		return rebuiltFromPB(r.Rebuilt), nil
 	case *recordpb.Record_Build:
 		return &BuildEnabled{Codec: r.Build.GetCodec()}, nil
 	}

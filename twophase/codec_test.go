@@ -111,6 +111,18 @@ func genRound(t *rapid.T) twophase.RoundID {
 	return twophase.RoundID{Opened: twophase.Position(rapid.Uint64().Draw(t, "opened")), Index: rapid.Uint32().Draw(t, "index")}
 }
 
+func genKnown(t *rapid.T) twophase.Known {
+	return twophase.Known{
+		Txn: genTxn(t), Snapshot: twophase.SnapshotVersion(rapid.Uint64().Draw(t, "snapshot")),
+		Parts: genList(t, "parts", func(t *rapid.T) twophase.KnownPart {
+			return twophase.KnownPart{
+				Table: twophase.TableID(genText(t, "table")), Digests: genList(t, "digests", genHash), Version: genVersion(t),
+				Place: rapid.Uint32().Draw(t, "place"), Change: twophase.ChangeNumber(rapid.Int64Range(0, 99).Draw(t, "change")),
+			}
+		}),
+	}
+}
+
 // genRecord makes a record of each kind.
 func genRecord(t *rapid.T) twophase.Record {
 	table := twophase.TableID(genText(t, "table"))
@@ -187,6 +199,14 @@ func genRecord(t *rapid.T) twophase.Record {
 	}
 	if rapid.Bool().Draw(t, "arrives") {
 		return &twophase.Arrived{From: genText(t, "from")}
+	}
+	if rapid.Bool().Draw(t, "rebuilt") {
+		return &twophase.Rebuilt{
+			From: genText(t, "from"), Snapshot: twophase.SnapshotVersion(rapid.Uint64().Draw(t, "snapshot")),
+			Since: twophase.Time(rapid.Int64().Draw(t, "since")), Tables: genList(t, "tables", genRegistered), Known: genList(t, "known", genKnown),
+			Removed: genList(t, "removed", func(t *rapid.T) twophase.TableID { return twophase.TableID(genText(t, "removed")) }),
+			Shown:   twophase.SnapshotVersion(rapid.Uint64().Draw(t, "shown")),
+		}
 	}
 	return &twophase.BuildEnabled{Codec: rapid.Uint32().Draw(t, "codec")}
 }

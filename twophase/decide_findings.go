@@ -37,6 +37,8 @@ func (d *decision) finding(r *Request) Answer {
 		return d.checkpointed(rec)
 	case *Moved:
 		return d.move(rec)
+	case *Rebuilt:
+		return refuse(Refused{Reason: ReasonStale, Detail: "the journal has begun"})
 	case *Leased:
 		return d.lease(rec)
 	case *LeaseEnded:

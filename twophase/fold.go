@@ -106,6 +106,8 @@ func (f *fold) apply(r Record) {
 		f.movedTo = r.To
 	case *Arrived:
 		f.movedTo = ""
+	case *Rebuilt:
+		f.rebuild(r)
 	case *BuildEnabled:
 		f.codec = max(f.codec, r.Codec)
 	}

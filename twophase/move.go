@@ -5,6 +5,8 @@ package twophase
 func (d *decision) gone(r Record) (Answer, bool) {
 	_, arrives := r.(*Arrived)
 	switch {
+	case d.rebuilding:
+		return refuse(Refused{Reason: ReasonStale, Detail: "the catalog's rebuild is not complete"}), true
 	case d.moving:
 		return Answer{Deferred: true}, true
 	case d.movedTo != "" && !arrives:

@@ -330,6 +330,49 @@ type Arrived struct {
 	From string
 }
 
+// Rebuilt begins the life of a catalog whose journal is lost, from what the logs of its
+// tables and its manifests say (R7). The first one is the first record of the journal;
+// others follow while there is more to say, each in an entry of its own or not; the one
+// with Shown ends that, and makes the snapshots. What stands in the journal elsewhere is
+// ignored.
+type Rebuilt struct {
+	// From is the life before, as far as that is known; Snapshot the newest that any
+	// manifest of it names; Since the time since which the logs show every transaction
+	// that was published: what is older may be missing in Known. In the first record only.
+	From     string
+	Snapshot SnapshotVersion
+	Since    Time
+	// Tables are taken over as their logs show them. A fenced one has a fence that
+	// does not count yet.
+	Tables []Registered
+	// Known are committed transactions that the logs name.
+	Known []Known
+	// Removed are tables that the newest manifest names and that are not taken over.
+	Removed []TableID
+	// Shown is the snapshot that the catalog goes on from; 0 where more records follow.
+	// The first above Snapshot names all tables, those behind it change nothing: they
+	// stand for snapshots that readers may have seen before their manifests were written.
+	Shown SnapshotVersion
+}
+
+// Known is a transaction of the life before, as the logs of its tables name it.
+type Known struct {
+	Txn   TxnID
+	Parts []KnownPart
+	// Snapshot is the first that shows it; 0 for the one that the rebuild makes.
+	Snapshot SnapshotVersion
+}
+
+// KnownPart is one table of it. With NoVersion the table's log does not have it, and it
+// is given up.
+type KnownPart struct {
+	Table   TableID
+	Digests []Digest
+	Version Version
+	Place   uint32
+	Change  ChangeNumber
+}
+
 // BuildEnabled switches record kinds on, after every live replica announced
 // that it knows them (R17).
 type BuildEnabled struct{ Codec uint32 }
@@ -353,6 +396,7 @@ func (*Checkpointed) kind() string   { return "checkpoint" }
 func (*Tagged) kind() string         { return "tag" }
 func (*Moved) kind() string          { return "moved" }
 func (*Arrived) kind() string        { return "arrived" }
+func (*Rebuilt) kind() string        { return "rebuilt" }
 func (*BuildEnabled) kind() string   { return "build" }
 func (*FenceCounted) kind() string   { return "fence" }
 func (*Leased) kind() string         { return "lease" }

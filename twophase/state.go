@@ -232,6 +232,10 @@ type State struct {
 	checkpointAt Position
 	// movedTo: the catalog lives in another store now.
 	movedTo string
+	// rebuilt is the newest snapshot of the life before, 0 if this is the first;
+	// rebuilding: more records of the rebuild follow.
+	rebuilt    SnapshotVersion
+	rebuilding bool
 
 	caps      Caps
 	codec     uint32
@@ -297,6 +301,14 @@ func (s *State) Writer() string { return s.writer }
 
 // MovedTo names the store in which the catalog lives now; empty if it is this one.
 func (s *State) MovedTo() string { return s.movedTo }
+
+// Rebuilt is the newest snapshot of the lives before this one, whose manifests name
+// another incarnation (R7); 0 if this is the first.
+func (s *State) Rebuilt() SnapshotVersion { return s.rebuilt }
+
+// Rebuilding reports whether the records that begin this life are not complete: nothing
+// may be decided before.
+func (s *State) Rebuilding() bool { return s.rebuilding }
 
 // Checkpoint is the newest one that the journal names.
 func (s *State) Checkpoint() Checkpointed { return s.checkpoint }

@@ -207,6 +207,7 @@ type Record struct {
 	//	*Record_LeaseEnd
 	//	*Record_Moved
 	//	*Record_Arrived
+	//	*Record_Rebuilt
 	Record        isRecord_Record `protobuf_oneof:"record"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -456,6 +457,15 @@ func (x *Record) GetArrived() *Arrived {
 	return nil
 }
 
+func (x *Record) GetRebuilt() *Rebuilt {
+	if x != nil {
+		if x, ok := x.Record.(*Record_Rebuilt); ok {
+			return x.Rebuilt
+		}
+	}
+	return nil
+}
+
 type isRecord_Record interface {
 	isRecord_Record()
 }
@@ -552,6 +562,10 @@ type Record_Arrived struct {
 	Arrived *Arrived `protobuf:"bytes,33,opt,name=arrived,proto3,oneof"`
 }
 
+type Record_Rebuilt struct {
+	Rebuilt *Rebuilt `protobuf:"bytes,34,opt,name=rebuilt,proto3,oneof"`
+}
+
 func (*Record_Commit) isRecord_Record() {}
 
 func (*Record_Abort) isRecord_Record() {}
@@ -597,6 +611,8 @@ func (*Record_LeaseEnd) isRecord_Record() {}
 func (*Record_Moved) isRecord_Record() {}
 
 func (*Record_Arrived) isRecord_Record() {}
+
+func (*Record_Rebuilt) isRecord_Record() {}
 
 type ObjectRef struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2830,6 +2846,235 @@ func (x *BuildEnabled) GetCodec() uint32 {
 	return 0
 }
 
+type KnownPart struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Table   string                 `protobuf:"bytes,1,opt,name=table,proto3" json:"table,omitempty"`
+	Digests [][]byte               `protobuf:"bytes,2,rep,name=digests,proto3" json:"digests,omitempty"`
+	// -1: it is in no log.
+	Version       int64  `protobuf:"varint,3,opt,name=version,proto3" json:"version,omitempty"`
+	Place         uint32 `protobuf:"varint,4,opt,name=place,proto3" json:"place,omitempty"`
+	Change        int64  `protobuf:"varint,5,opt,name=change,proto3" json:"change,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *KnownPart) Reset() {
+	*x = KnownPart{}
+	mi := &file_twophase_recordpb_record_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *KnownPart) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*KnownPart) ProtoMessage() {}
+
+func (x *KnownPart) ProtoReflect() protoreflect.Message {
+	mi := &file_twophase_recordpb_record_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use KnownPart.ProtoReflect.Descriptor instead.
+func (*KnownPart) Descriptor() ([]byte, []int) {
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{37}
+}
+
+func (x *KnownPart) GetTable() string {
+	if x != nil {
+		return x.Table
+	}
+	return ""
+}
+
+func (x *KnownPart) GetDigests() [][]byte {
+	if x != nil {
+		return x.Digests
+	}
+	return nil
+}
+
+func (x *KnownPart) GetVersion() int64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *KnownPart) GetPlace() uint32 {
+	if x != nil {
+		return x.Place
+	}
+	return 0
+}
+
+func (x *KnownPart) GetChange() int64 {
+	if x != nil {
+		return x.Change
+	}
+	return 0
+}
+
+type Known struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Txn           []byte                 `protobuf:"bytes,1,opt,name=txn,proto3" json:"txn,omitempty"`
+	Parts         []*KnownPart           `protobuf:"bytes,2,rep,name=parts,proto3" json:"parts,omitempty"`
+	Snapshot      uint64                 `protobuf:"varint,3,opt,name=snapshot,proto3" json:"snapshot,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Known) Reset() {
+	*x = Known{}
+	mi := &file_twophase_recordpb_record_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Known) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Known) ProtoMessage() {}
+
+func (x *Known) ProtoReflect() protoreflect.Message {
+	mi := &file_twophase_recordpb_record_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Known.ProtoReflect.Descriptor instead.
+func (*Known) Descriptor() ([]byte, []int) {
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{38}
+}
+
+func (x *Known) GetTxn() []byte {
+	if x != nil {
+		return x.Txn
+	}
+	return nil
+}
+
+func (x *Known) GetParts() []*KnownPart {
+	if x != nil {
+		return x.Parts
+	}
+	return nil
+}
+
+func (x *Known) GetSnapshot() uint64 {
+	if x != nil {
+		return x.Snapshot
+	}
+	return 0
+}
+
+type Rebuilt struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	From          string                 `protobuf:"bytes,1,opt,name=from,proto3" json:"from,omitempty"`
+	Snapshot      uint64                 `protobuf:"varint,2,opt,name=snapshot,proto3" json:"snapshot,omitempty"`
+	SinceMs       int64                  `protobuf:"varint,3,opt,name=since_ms,json=sinceMs,proto3" json:"since_ms,omitempty"`
+	Tables        []*Registered          `protobuf:"bytes,4,rep,name=tables,proto3" json:"tables,omitempty"`
+	Known         []*Known               `protobuf:"bytes,5,rep,name=known,proto3" json:"known,omitempty"`
+	Removed       []string               `protobuf:"bytes,6,rep,name=removed,proto3" json:"removed,omitempty"`
+	Shown         uint64                 `protobuf:"varint,7,opt,name=shown,proto3" json:"shown,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Rebuilt) Reset() {
+	*x = Rebuilt{}
+	mi := &file_twophase_recordpb_record_proto_msgTypes[39]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Rebuilt) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Rebuilt) ProtoMessage() {}
+
+func (x *Rebuilt) ProtoReflect() protoreflect.Message {
+	mi := &file_twophase_recordpb_record_proto_msgTypes[39]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Rebuilt.ProtoReflect.Descriptor instead.
+func (*Rebuilt) Descriptor() ([]byte, []int) {
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{39}
+}
+
+func (x *Rebuilt) GetFrom() string {
+	if x != nil {
+		return x.From
+	}
+	return ""
+}
+
+func (x *Rebuilt) GetSnapshot() uint64 {
+	if x != nil {
+		return x.Snapshot
+	}
+	return 0
+}
+
+func (x *Rebuilt) GetSinceMs() int64 {
+	if x != nil {
+		return x.SinceMs
+	}
+	return 0
+}
+
+func (x *Rebuilt) GetTables() []*Registered {
+	if x != nil {
+		return x.Tables
+	}
+	return nil
+}
+
+func (x *Rebuilt) GetKnown() []*Known {
+	if x != nil {
+		return x.Known
+	}
+	return nil
+}
+
+func (x *Rebuilt) GetRemoved() []string {
+	if x != nil {
+		return x.Removed
+	}
+	return nil
+}
+
+func (x *Rebuilt) GetShown() uint64 {
+	if x != nil {
+		return x.Shown
+	}
+	return 0
+}
+
 // CheckpointIndex is the object that a checkpoint record names.
 type CheckpointIndex struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2844,7 +3089,7 @@ type CheckpointIndex struct {
 
 func (x *CheckpointIndex) Reset() {
 	*x = CheckpointIndex{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[37]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2856,7 +3101,7 @@ func (x *CheckpointIndex) String() string {
 func (*CheckpointIndex) ProtoMessage() {}
 
 func (x *CheckpointIndex) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[37]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2869,7 +3114,7 @@ func (x *CheckpointIndex) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckpointIndex.ProtoReflect.Descriptor instead.
 func (*CheckpointIndex) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{37}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *CheckpointIndex) GetCodec() uint32 {
@@ -2913,15 +3158,18 @@ type CheckpointHead struct {
 	// The entry in which the checkpoint's record stands.
 	CheckpointAt uint64 `protobuf:"varint,16,opt,name=checkpoint_at,json=checkpointAt,proto3" json:"checkpoint_at,omitempty"`
 	// Where the catalog has moved to; empty if it is here.
-	MovedTo       string   `protobuf:"bytes,40,opt,name=moved_to,json=movedTo,proto3" json:"moved_to,omitempty"`
-	Leases        []*Lease `protobuf:"bytes,20,rep,name=leases,proto3" json:"leases,omitempty"`
+	MovedTo string   `protobuf:"bytes,40,opt,name=moved_to,json=movedTo,proto3" json:"moved_to,omitempty"`
+	Leases  []*Lease `protobuf:"bytes,20,rep,name=leases,proto3" json:"leases,omitempty"`
+	// The newest snapshot of the life before, and whether this one is not complete yet.
+	Rebuilt       uint64 `protobuf:"varint,41,opt,name=rebuilt,proto3" json:"rebuilt,omitempty"`
+	Rebuilding    bool   `protobuf:"varint,42,opt,name=rebuilding,proto3" json:"rebuilding,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CheckpointHead) Reset() {
 	*x = CheckpointHead{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[38]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2933,7 +3181,7 @@ func (x *CheckpointHead) String() string {
 func (*CheckpointHead) ProtoMessage() {}
 
 func (x *CheckpointHead) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[38]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2946,7 +3194,7 @@ func (x *CheckpointHead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckpointHead.ProtoReflect.Descriptor instead.
 func (*CheckpointHead) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{38}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *CheckpointHead) GetCatalog() string {
@@ -3075,6 +3323,20 @@ func (x *CheckpointHead) GetLeases() []*Lease {
 	return nil
 }
 
+func (x *CheckpointHead) GetRebuilt() uint64 {
+	if x != nil {
+		return x.Rebuilt
+	}
+	return 0
+}
+
+func (x *CheckpointHead) GetRebuilding() bool {
+	if x != nil {
+		return x.Rebuilding
+	}
+	return false
+}
+
 type Lease struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -3088,7 +3350,7 @@ type Lease struct {
 
 func (x *Lease) Reset() {
 	*x = Lease{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[39]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3100,7 +3362,7 @@ func (x *Lease) String() string {
 func (*Lease) ProtoMessage() {}
 
 func (x *Lease) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[39]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3113,7 +3375,7 @@ func (x *Lease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lease.ProtoReflect.Descriptor instead.
 func (*Lease) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{39}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Lease) GetId() string {
@@ -3161,7 +3423,7 @@ type Waiting struct {
 
 func (x *Waiting) Reset() {
 	*x = Waiting{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[40]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3173,7 +3435,7 @@ func (x *Waiting) String() string {
 func (*Waiting) ProtoMessage() {}
 
 func (x *Waiting) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[40]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3186,7 +3448,7 @@ func (x *Waiting) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Waiting.ProtoReflect.Descriptor instead.
 func (*Waiting) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{40}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Waiting) GetSealed() bool {
@@ -3215,7 +3477,7 @@ type Round struct {
 
 func (x *Round) Reset() {
 	*x = Round{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[41]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3227,7 +3489,7 @@ func (x *Round) String() string {
 func (*Round) ProtoMessage() {}
 
 func (x *Round) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[41]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3240,7 +3502,7 @@ func (x *Round) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Round.ProtoReflect.Descriptor instead.
 func (*Round) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{41}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Round) GetId() *RoundID {
@@ -3283,7 +3545,7 @@ type Segment struct {
 
 func (x *Segment) Reset() {
 	*x = Segment{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[42]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3295,7 +3557,7 @@ func (x *Segment) String() string {
 func (*Segment) ProtoMessage() {}
 
 func (x *Segment) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[42]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3308,7 +3570,7 @@ func (x *Segment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Segment.ProtoReflect.Descriptor instead.
 func (*Segment) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{42}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Segment) GetTables() []*Table {
@@ -3359,7 +3621,7 @@ type Table struct {
 
 func (x *Table) Reset() {
 	*x = Table{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[43]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3371,7 +3633,7 @@ func (x *Table) String() string {
 func (*Table) ProtoMessage() {}
 
 func (x *Table) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[43]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3384,7 +3646,7 @@ func (x *Table) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Table.ProtoReflect.Descriptor instead.
 func (*Table) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{43}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *Table) GetRegistered() *Registered {
@@ -3533,7 +3795,7 @@ type Fence struct {
 
 func (x *Fence) Reset() {
 	*x = Fence{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[44]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3545,7 +3807,7 @@ func (x *Fence) String() string {
 func (*Fence) ProtoMessage() {}
 
 func (x *Fence) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[44]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3558,7 +3820,7 @@ func (x *Fence) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Fence.ProtoReflect.Descriptor instead.
 func (*Fence) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{44}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *Fence) GetVersion() int64 {
@@ -3608,7 +3870,7 @@ type Opened struct {
 
 func (x *Opened) Reset() {
 	*x = Opened{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[45]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3620,7 +3882,7 @@ func (x *Opened) String() string {
 func (*Opened) ProtoMessage() {}
 
 func (x *Opened) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[45]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3633,7 +3895,7 @@ func (x *Opened) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Opened.ProtoReflect.Descriptor instead.
 func (*Opened) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{45}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *Opened) GetFrom() uint32 {
@@ -3676,7 +3938,7 @@ type Guest struct {
 
 func (x *Guest) Reset() {
 	*x = Guest{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[46]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3688,7 +3950,7 @@ func (x *Guest) String() string {
 func (*Guest) ProtoMessage() {}
 
 func (x *Guest) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[46]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3701,7 +3963,7 @@ func (x *Guest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Guest.ProtoReflect.Descriptor instead.
 func (*Guest) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{46}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *Guest) GetEngine() string {
@@ -3742,7 +4004,7 @@ type Change struct {
 
 func (x *Change) Reset() {
 	*x = Change{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[47]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3754,7 +4016,7 @@ func (x *Change) String() string {
 func (*Change) ProtoMessage() {}
 
 func (x *Change) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[47]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3767,7 +4029,7 @@ func (x *Change) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Change.ProtoReflect.Descriptor instead.
 func (*Change) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{47}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *Change) GetNumber() int64 {
@@ -3797,7 +4059,7 @@ type History struct {
 
 func (x *History) Reset() {
 	*x = History{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[48]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3809,7 +4071,7 @@ func (x *History) String() string {
 func (*History) ProtoMessage() {}
 
 func (x *History) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[48]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3822,7 +4084,7 @@ func (x *History) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use History.ProtoReflect.Descriptor instead.
 func (*History) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{48}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *History) GetVersion() int64 {
@@ -3875,7 +4137,7 @@ type Outcome struct {
 
 func (x *Outcome) Reset() {
 	*x = Outcome{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[49]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3887,7 +4149,7 @@ func (x *Outcome) String() string {
 func (*Outcome) ProtoMessage() {}
 
 func (x *Outcome) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[49]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3900,7 +4162,7 @@ func (x *Outcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Outcome.ProtoReflect.Descriptor instead.
 func (*Outcome) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{49}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *Outcome) GetCommit() *Committed {
@@ -3965,7 +4227,7 @@ type PartOutcome struct {
 
 func (x *PartOutcome) Reset() {
 	*x = PartOutcome{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[50]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3977,7 +4239,7 @@ func (x *PartOutcome) String() string {
 func (*PartOutcome) ProtoMessage() {}
 
 func (x *PartOutcome) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[50]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3990,7 +4252,7 @@ func (x *PartOutcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PartOutcome.ProtoReflect.Descriptor instead.
 func (*PartOutcome) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{50}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *PartOutcome) GetChange() int64 {
@@ -4044,7 +4306,7 @@ type Snapshot struct {
 
 func (x *Snapshot) Reset() {
 	*x = Snapshot{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[51]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4056,7 +4318,7 @@ func (x *Snapshot) String() string {
 func (*Snapshot) ProtoMessage() {}
 
 func (x *Snapshot) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[51]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4069,7 +4331,7 @@ func (x *Snapshot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Snapshot.ProtoReflect.Descriptor instead.
 func (*Snapshot) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{51}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *Snapshot) GetVersion() uint64 {
@@ -4138,7 +4400,7 @@ type SnapshotTable struct {
 
 func (x *SnapshotTable) Reset() {
 	*x = SnapshotTable{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[52]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4150,7 +4412,7 @@ func (x *SnapshotTable) String() string {
 func (*SnapshotTable) ProtoMessage() {}
 
 func (x *SnapshotTable) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[52]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4163,7 +4425,7 @@ func (x *SnapshotTable) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotTable.ProtoReflect.Descriptor instead.
 func (*SnapshotTable) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{52}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *SnapshotTable) GetTable() string {
@@ -4198,7 +4460,7 @@ const file_twophase_recordpb_record_proto_rawDesc = "" +
 	"\x06writer\x18\a \x01(\tR\x06writer\x12?\n" +
 	"\n" +
 	"checkpoint\x18\b \x01(\v2\x1f.txcoord.record.v1.CheckpointedR\n" +
-	"checkpoint\"\x9a\n" +
+	"checkpoint\"\xd2\n" +
 	"\n" +
 	"\x06Record\x126\n" +
 	"\x06commit\x18\x01 \x01(\v2\x1c.txcoord.record.v1.CommittedH\x00R\x06commit\x122\n" +
@@ -4226,7 +4488,8 @@ const file_twophase_recordpb_record_proto_rawDesc = "" +
 	"\x05lease\x18\x1e \x01(\v2\x19.txcoord.record.v1.LeasedH\x00R\x05lease\x12<\n" +
 	"\tlease_end\x18\x1f \x01(\v2\x1d.txcoord.record.v1.LeaseEndedH\x00R\bleaseEnd\x120\n" +
 	"\x05moved\x18  \x01(\v2\x18.txcoord.record.v1.MovedH\x00R\x05moved\x126\n" +
-	"\aarrived\x18! \x01(\v2\x1a.txcoord.record.v1.ArrivedH\x00R\aarrivedB\b\n" +
+	"\aarrived\x18! \x01(\v2\x1a.txcoord.record.v1.ArrivedH\x00R\aarrived\x126\n" +
+	"\arebuilt\x18\" \x01(\v2\x1a.txcoord.record.v1.RebuiltH\x00R\arebuiltB\b\n" +
 	"\x06record\"G\n" +
 	"\tObjectRef\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
@@ -4399,11 +4662,29 @@ const file_twophase_recordpb_record_proto_rawDesc = "" +
 	"\aArrived\x12\x12\n" +
 	"\x04from\x18\x01 \x01(\tR\x04from\"$\n" +
 	"\fBuildEnabled\x12\x14\n" +
-	"\x05codec\x18\x01 \x01(\rR\x05codec\"\x98\x01\n" +
+	"\x05codec\x18\x01 \x01(\rR\x05codec\"\x83\x01\n" +
+	"\tKnownPart\x12\x14\n" +
+	"\x05table\x18\x01 \x01(\tR\x05table\x12\x18\n" +
+	"\adigests\x18\x02 \x03(\fR\adigests\x12\x18\n" +
+	"\aversion\x18\x03 \x01(\x03R\aversion\x12\x14\n" +
+	"\x05place\x18\x04 \x01(\rR\x05place\x12\x16\n" +
+	"\x06change\x18\x05 \x01(\x03R\x06change\"i\n" +
+	"\x05Known\x12\x10\n" +
+	"\x03txn\x18\x01 \x01(\fR\x03txn\x122\n" +
+	"\x05parts\x18\x02 \x03(\v2\x1c.txcoord.record.v1.KnownPartR\x05parts\x12\x1a\n" +
+	"\bsnapshot\x18\x03 \x01(\x04R\bsnapshot\"\xeb\x01\n" +
+	"\aRebuilt\x12\x12\n" +
+	"\x04from\x18\x01 \x01(\tR\x04from\x12\x1a\n" +
+	"\bsnapshot\x18\x02 \x01(\x04R\bsnapshot\x12\x19\n" +
+	"\bsince_ms\x18\x03 \x01(\x03R\asinceMs\x125\n" +
+	"\x06tables\x18\x04 \x03(\v2\x1d.txcoord.record.v1.RegisteredR\x06tables\x12.\n" +
+	"\x05known\x18\x05 \x03(\v2\x18.txcoord.record.v1.KnownR\x05known\x12\x18\n" +
+	"\aremoved\x18\x06 \x03(\tR\aremoved\x12\x14\n" +
+	"\x05shown\x18\a \x01(\x04R\x05shown\"\x98\x01\n" +
 	"\x0fCheckpointIndex\x12\x14\n" +
 	"\x05codec\x18\x01 \x01(\rR\x05codec\x125\n" +
 	"\x04head\x18\x02 \x01(\v2!.txcoord.record.v1.CheckpointHeadR\x04head\x128\n" +
-	"\bsegments\x18\x03 \x03(\v2\x1c.txcoord.record.v1.ObjectRefR\bsegments\"\xb1\x05\n" +
+	"\bsegments\x18\x03 \x03(\v2\x1c.txcoord.record.v1.ObjectRefR\bsegments\"\xeb\x05\n" +
 	"\x0eCheckpointHead\x12\x18\n" +
 	"\acatalog\x18\x01 \x01(\tR\acatalog\x12 \n" +
 	"\vincarnation\x18\x02 \x01(\tR\vincarnation\x12\x1a\n" +
@@ -4425,7 +4706,11 @@ const file_twophase_recordpb_record_proto_rawDesc = "" +
 	"checkpoint\x12#\n" +
 	"\rcheckpoint_at\x18\x10 \x01(\x04R\fcheckpointAt\x12\x19\n" +
 	"\bmoved_to\x18( \x01(\tR\amovedTo\x120\n" +
-	"\x06leases\x18\x14 \x03(\v2\x18.txcoord.record.v1.LeaseR\x06leases\"}\n" +
+	"\x06leases\x18\x14 \x03(\v2\x18.txcoord.record.v1.LeaseR\x06leases\x12\x18\n" +
+	"\arebuilt\x18) \x01(\x04R\arebuilt\x12\x1e\n" +
+	"\n" +
+	"rebuilding\x18* \x01(\bR\n" +
+	"rebuilding\"}\n" +
 	"\x05Lease\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1a\n" +
 	"\bsnapshot\x18\x02 \x01(\x04R\bsnapshot\x12\x12\n" +
@@ -4534,7 +4819,7 @@ func file_twophase_recordpb_record_proto_rawDescGZIP() []byte {
 	return file_twophase_recordpb_record_proto_rawDescData
 }
 
-var file_twophase_recordpb_record_proto_msgTypes = make([]protoimpl.MessageInfo, 53)
+var file_twophase_recordpb_record_proto_msgTypes = make([]protoimpl.MessageInfo, 56)
 var file_twophase_recordpb_record_proto_goTypes = []any{
 	(*Entry)(nil),           // 0: txcoord.record.v1.Entry
 	(*Header)(nil),          // 1: txcoord.record.v1.Header
@@ -4573,22 +4858,25 @@ var file_twophase_recordpb_record_proto_goTypes = []any{
 	(*Moved)(nil),           // 34: txcoord.record.v1.Moved
 	(*Arrived)(nil),         // 35: txcoord.record.v1.Arrived
 	(*BuildEnabled)(nil),    // 36: txcoord.record.v1.BuildEnabled
-	(*CheckpointIndex)(nil), // 37: txcoord.record.v1.CheckpointIndex
-	(*CheckpointHead)(nil),  // 38: txcoord.record.v1.CheckpointHead
-	(*Lease)(nil),           // 39: txcoord.record.v1.Lease
-	(*Waiting)(nil),         // 40: txcoord.record.v1.Waiting
-	(*Round)(nil),           // 41: txcoord.record.v1.Round
-	(*Segment)(nil),         // 42: txcoord.record.v1.Segment
-	(*Table)(nil),           // 43: txcoord.record.v1.Table
-	(*Fence)(nil),           // 44: txcoord.record.v1.Fence
-	(*Opened)(nil),          // 45: txcoord.record.v1.Opened
-	(*Guest)(nil),           // 46: txcoord.record.v1.Guest
-	(*Change)(nil),          // 47: txcoord.record.v1.Change
-	(*History)(nil),         // 48: txcoord.record.v1.History
-	(*Outcome)(nil),         // 49: txcoord.record.v1.Outcome
-	(*PartOutcome)(nil),     // 50: txcoord.record.v1.PartOutcome
-	(*Snapshot)(nil),        // 51: txcoord.record.v1.Snapshot
-	(*SnapshotTable)(nil),   // 52: txcoord.record.v1.SnapshotTable
+	(*KnownPart)(nil),       // 37: txcoord.record.v1.KnownPart
+	(*Known)(nil),           // 38: txcoord.record.v1.Known
+	(*Rebuilt)(nil),         // 39: txcoord.record.v1.Rebuilt
+	(*CheckpointIndex)(nil), // 40: txcoord.record.v1.CheckpointIndex
+	(*CheckpointHead)(nil),  // 41: txcoord.record.v1.CheckpointHead
+	(*Lease)(nil),           // 42: txcoord.record.v1.Lease
+	(*Waiting)(nil),         // 43: txcoord.record.v1.Waiting
+	(*Round)(nil),           // 44: txcoord.record.v1.Round
+	(*Segment)(nil),         // 45: txcoord.record.v1.Segment
+	(*Table)(nil),           // 46: txcoord.record.v1.Table
+	(*Fence)(nil),           // 47: txcoord.record.v1.Fence
+	(*Opened)(nil),          // 48: txcoord.record.v1.Opened
+	(*Guest)(nil),           // 49: txcoord.record.v1.Guest
+	(*Change)(nil),          // 50: txcoord.record.v1.Change
+	(*History)(nil),         // 51: txcoord.record.v1.History
+	(*Outcome)(nil),         // 52: txcoord.record.v1.Outcome
+	(*PartOutcome)(nil),     // 53: txcoord.record.v1.PartOutcome
+	(*Snapshot)(nil),        // 54: txcoord.record.v1.Snapshot
+	(*SnapshotTable)(nil),   // 55: txcoord.record.v1.SnapshotTable
 }
 var file_twophase_recordpb_record_proto_depIdxs = []int32{
 	1,  // 0: txcoord.record.v1.Entry.header:type_name -> txcoord.record.v1.Header
@@ -4617,59 +4905,63 @@ var file_twophase_recordpb_record_proto_depIdxs = []int32{
 	33, // 23: txcoord.record.v1.Record.lease_end:type_name -> txcoord.record.v1.LeaseEnded
 	34, // 24: txcoord.record.v1.Record.moved:type_name -> txcoord.record.v1.Moved
 	35, // 25: txcoord.record.v1.Record.arrived:type_name -> txcoord.record.v1.Arrived
-	5,  // 26: txcoord.record.v1.Shape.apps:type_name -> txcoord.record.v1.AppVersion
-	4,  // 27: txcoord.record.v1.Part.read:type_name -> txcoord.record.v1.ReadPoint
-	3,  // 28: txcoord.record.v1.Part.facts_ref:type_name -> txcoord.record.v1.ObjectRef
-	6,  // 29: txcoord.record.v1.Part.shape:type_name -> txcoord.record.v1.Shape
-	8,  // 30: txcoord.record.v1.Part.create:type_name -> txcoord.record.v1.Creation
-	4,  // 31: txcoord.record.v1.ReadPart.read:type_name -> txcoord.record.v1.ReadPoint
-	7,  // 32: txcoord.record.v1.Committed.parts:type_name -> txcoord.record.v1.Part
-	9,  // 33: txcoord.record.v1.Committed.reads:type_name -> txcoord.record.v1.ReadPart
-	12, // 34: txcoord.record.v1.PublishedTable.versions:type_name -> txcoord.record.v1.FoundVersion
-	13, // 35: txcoord.record.v1.Published.round:type_name -> txcoord.record.v1.RoundID
-	14, // 36: txcoord.record.v1.Published.tables:type_name -> txcoord.record.v1.PublishedTable
-	16, // 37: txcoord.record.v1.Verdict.conflict:type_name -> txcoord.record.v1.Conflict
-	3,  // 38: txcoord.record.v1.Foreign.facts_ref:type_name -> txcoord.record.v1.ObjectRef
-	5,  // 39: txcoord.record.v1.Foreign.apps:type_name -> txcoord.record.v1.AppVersion
-	12, // 40: txcoord.record.v1.Foreign.found:type_name -> txcoord.record.v1.FoundVersion
-	17, // 41: txcoord.record.v1.Foreign.verdicts:type_name -> txcoord.record.v1.Verdict
-	12, // 42: txcoord.record.v1.Barrier.found:type_name -> txcoord.record.v1.FoundVersion
-	17, // 43: txcoord.record.v1.Barrier.verdicts:type_name -> txcoord.record.v1.Verdict
-	17, // 44: txcoord.record.v1.Range.verdicts:type_name -> txcoord.record.v1.Verdict
-	13, // 45: txcoord.record.v1.Frozen.round:type_name -> txcoord.record.v1.RoundID
-	3,  // 46: txcoord.record.v1.Checkpointed.object:type_name -> txcoord.record.v1.ObjectRef
-	38, // 47: txcoord.record.v1.CheckpointIndex.head:type_name -> txcoord.record.v1.CheckpointHead
-	3,  // 48: txcoord.record.v1.CheckpointIndex.segments:type_name -> txcoord.record.v1.ObjectRef
-	29, // 49: txcoord.record.v1.CheckpointHead.caps:type_name -> txcoord.record.v1.SettingChanged
-	40, // 50: txcoord.record.v1.CheckpointHead.waiting:type_name -> txcoord.record.v1.Waiting
-	41, // 51: txcoord.record.v1.CheckpointHead.rounds:type_name -> txcoord.record.v1.Round
-	31, // 52: txcoord.record.v1.CheckpointHead.tags:type_name -> txcoord.record.v1.Tagged
-	30, // 53: txcoord.record.v1.CheckpointHead.checkpoint:type_name -> txcoord.record.v1.Checkpointed
-	39, // 54: txcoord.record.v1.CheckpointHead.leases:type_name -> txcoord.record.v1.Lease
-	13, // 55: txcoord.record.v1.Round.id:type_name -> txcoord.record.v1.RoundID
-	29, // 56: txcoord.record.v1.Round.caps:type_name -> txcoord.record.v1.SettingChanged
-	43, // 57: txcoord.record.v1.Segment.tables:type_name -> txcoord.record.v1.Table
-	49, // 58: txcoord.record.v1.Segment.outcomes:type_name -> txcoord.record.v1.Outcome
-	51, // 59: txcoord.record.v1.Segment.snapshots:type_name -> txcoord.record.v1.Snapshot
-	22, // 60: txcoord.record.v1.Table.registered:type_name -> txcoord.record.v1.Registered
-	47, // 61: txcoord.record.v1.Table.pending:type_name -> txcoord.record.v1.Change
-	48, // 62: txcoord.record.v1.Table.history:type_name -> txcoord.record.v1.History
-	26, // 63: txcoord.record.v1.Table.frozen:type_name -> txcoord.record.v1.Frozen
-	47, // 64: txcoord.record.v1.Table.diverged:type_name -> txcoord.record.v1.Change
-	44, // 65: txcoord.record.v1.Table.fence:type_name -> txcoord.record.v1.Fence
-	45, // 66: txcoord.record.v1.Table.opened:type_name -> txcoord.record.v1.Opened
-	46, // 67: txcoord.record.v1.Table.guests:type_name -> txcoord.record.v1.Guest
-	3,  // 68: txcoord.record.v1.History.facts_ref:type_name -> txcoord.record.v1.ObjectRef
-	10, // 69: txcoord.record.v1.Outcome.commit:type_name -> txcoord.record.v1.Committed
-	11, // 70: txcoord.record.v1.Outcome.abort:type_name -> txcoord.record.v1.Aborted
-	50, // 71: txcoord.record.v1.Outcome.parts:type_name -> txcoord.record.v1.PartOutcome
-	16, // 72: txcoord.record.v1.PartOutcome.conflict:type_name -> txcoord.record.v1.Conflict
-	52, // 73: txcoord.record.v1.Snapshot.tables:type_name -> txcoord.record.v1.SnapshotTable
-	74, // [74:74] is the sub-list for method output_type
-	74, // [74:74] is the sub-list for method input_type
-	74, // [74:74] is the sub-list for extension type_name
-	74, // [74:74] is the sub-list for extension extendee
-	0,  // [0:74] is the sub-list for field type_name
+	39, // 26: txcoord.record.v1.Record.rebuilt:type_name -> txcoord.record.v1.Rebuilt
+	5,  // 27: txcoord.record.v1.Shape.apps:type_name -> txcoord.record.v1.AppVersion
+	4,  // 28: txcoord.record.v1.Part.read:type_name -> txcoord.record.v1.ReadPoint
+	3,  // 29: txcoord.record.v1.Part.facts_ref:type_name -> txcoord.record.v1.ObjectRef
+	6,  // 30: txcoord.record.v1.Part.shape:type_name -> txcoord.record.v1.Shape
+	8,  // 31: txcoord.record.v1.Part.create:type_name -> txcoord.record.v1.Creation
+	4,  // 32: txcoord.record.v1.ReadPart.read:type_name -> txcoord.record.v1.ReadPoint
+	7,  // 33: txcoord.record.v1.Committed.parts:type_name -> txcoord.record.v1.Part
+	9,  // 34: txcoord.record.v1.Committed.reads:type_name -> txcoord.record.v1.ReadPart
+	12, // 35: txcoord.record.v1.PublishedTable.versions:type_name -> txcoord.record.v1.FoundVersion
+	13, // 36: txcoord.record.v1.Published.round:type_name -> txcoord.record.v1.RoundID
+	14, // 37: txcoord.record.v1.Published.tables:type_name -> txcoord.record.v1.PublishedTable
+	16, // 38: txcoord.record.v1.Verdict.conflict:type_name -> txcoord.record.v1.Conflict
+	3,  // 39: txcoord.record.v1.Foreign.facts_ref:type_name -> txcoord.record.v1.ObjectRef
+	5,  // 40: txcoord.record.v1.Foreign.apps:type_name -> txcoord.record.v1.AppVersion
+	12, // 41: txcoord.record.v1.Foreign.found:type_name -> txcoord.record.v1.FoundVersion
+	17, // 42: txcoord.record.v1.Foreign.verdicts:type_name -> txcoord.record.v1.Verdict
+	12, // 43: txcoord.record.v1.Barrier.found:type_name -> txcoord.record.v1.FoundVersion
+	17, // 44: txcoord.record.v1.Barrier.verdicts:type_name -> txcoord.record.v1.Verdict
+	17, // 45: txcoord.record.v1.Range.verdicts:type_name -> txcoord.record.v1.Verdict
+	13, // 46: txcoord.record.v1.Frozen.round:type_name -> txcoord.record.v1.RoundID
+	3,  // 47: txcoord.record.v1.Checkpointed.object:type_name -> txcoord.record.v1.ObjectRef
+	37, // 48: txcoord.record.v1.Known.parts:type_name -> txcoord.record.v1.KnownPart
+	22, // 49: txcoord.record.v1.Rebuilt.tables:type_name -> txcoord.record.v1.Registered
+	38, // 50: txcoord.record.v1.Rebuilt.known:type_name -> txcoord.record.v1.Known
+	41, // 51: txcoord.record.v1.CheckpointIndex.head:type_name -> txcoord.record.v1.CheckpointHead
+	3,  // 52: txcoord.record.v1.CheckpointIndex.segments:type_name -> txcoord.record.v1.ObjectRef
+	29, // 53: txcoord.record.v1.CheckpointHead.caps:type_name -> txcoord.record.v1.SettingChanged
+	43, // 54: txcoord.record.v1.CheckpointHead.waiting:type_name -> txcoord.record.v1.Waiting
+	44, // 55: txcoord.record.v1.CheckpointHead.rounds:type_name -> txcoord.record.v1.Round
+	31, // 56: txcoord.record.v1.CheckpointHead.tags:type_name -> txcoord.record.v1.Tagged
+	30, // 57: txcoord.record.v1.CheckpointHead.checkpoint:type_name -> txcoord.record.v1.Checkpointed
+	42, // 58: txcoord.record.v1.CheckpointHead.leases:type_name -> txcoord.record.v1.Lease
+	13, // 59: txcoord.record.v1.Round.id:type_name -> txcoord.record.v1.RoundID
+	29, // 60: txcoord.record.v1.Round.caps:type_name -> txcoord.record.v1.SettingChanged
+	46, // 61: txcoord.record.v1.Segment.tables:type_name -> txcoord.record.v1.Table
+	52, // 62: txcoord.record.v1.Segment.outcomes:type_name -> txcoord.record.v1.Outcome
+	54, // 63: txcoord.record.v1.Segment.snapshots:type_name -> txcoord.record.v1.Snapshot
+	22, // 64: txcoord.record.v1.Table.registered:type_name -> txcoord.record.v1.Registered
+	50, // 65: txcoord.record.v1.Table.pending:type_name -> txcoord.record.v1.Change
+	51, // 66: txcoord.record.v1.Table.history:type_name -> txcoord.record.v1.History
+	26, // 67: txcoord.record.v1.Table.frozen:type_name -> txcoord.record.v1.Frozen
+	50, // 68: txcoord.record.v1.Table.diverged:type_name -> txcoord.record.v1.Change
+	47, // 69: txcoord.record.v1.Table.fence:type_name -> txcoord.record.v1.Fence
+	48, // 70: txcoord.record.v1.Table.opened:type_name -> txcoord.record.v1.Opened
+	49, // 71: txcoord.record.v1.Table.guests:type_name -> txcoord.record.v1.Guest
+	3,  // 72: txcoord.record.v1.History.facts_ref:type_name -> txcoord.record.v1.ObjectRef
+	10, // 73: txcoord.record.v1.Outcome.commit:type_name -> txcoord.record.v1.Committed
+	11, // 74: txcoord.record.v1.Outcome.abort:type_name -> txcoord.record.v1.Aborted
+	53, // 75: txcoord.record.v1.Outcome.parts:type_name -> txcoord.record.v1.PartOutcome
+	16, // 76: txcoord.record.v1.PartOutcome.conflict:type_name -> txcoord.record.v1.Conflict
+	55, // 77: txcoord.record.v1.Snapshot.tables:type_name -> txcoord.record.v1.SnapshotTable
+	78, // [78:78] is the sub-list for method output_type
+	78, // [78:78] is the sub-list for method input_type
+	78, // [78:78] is the sub-list for extension type_name
+	78, // [78:78] is the sub-list for extension extendee
+	0,  // [0:78] is the sub-list for field type_name
 }
 
 func init() { file_twophase_recordpb_record_proto_init() }
@@ -4701,6 +4993,7 @@ func file_twophase_recordpb_record_proto_init() {
 		(*Record_LeaseEnd)(nil),
 		(*Record_Moved)(nil),
 		(*Record_Arrived)(nil),
+		(*Record_Rebuilt)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -4708,7 +5001,7 @@ func file_twophase_recordpb_record_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_twophase_recordpb_record_proto_rawDesc), len(file_twophase_recordpb_record_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   53,
+			NumMessages:   56,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
