@@ -273,7 +273,7 @@ func (c *Catalog) putsLanded(ctx context.Context, p placed, name string) error {
 // catalog whose table is not here any more is taken over: its owner was released, or
 // what it was put for never came to be.
 func (c *Catalog) claimPlace(ctx context.Context, t *handle) (twophase.WalkResult, error) {
-	mine := c.owner(t.id)
+	mine := c.ownerOf(c.row(t.id))
 	there, err := t.log.Owner(ctx)
 	takeOver := err == nil && there.Catalog == mine.Catalog && !c.isLive(there.Table)
 	err = t.log.Claim(ctx, mine, takeOver)

@@ -48,9 +48,12 @@ func (c *Catalog) checkOwner(ctx context.Context, row TableInfo) {
 		}
 	case err != nil:
 		c.noteWork(ctx, t.uri, read, c.logError(t.id, err))
+	case owner.Catalog == c.journal.Meta().Catalog && owner.Incarnation != c.journal.Meta().Incarnation:
+		_ = c.ledger.fail(superseded(row.URI, owner.Incarnation))
 	case owner.Catalog == c.journal.Meta().Catalog && owner.Table == row.ID:
 		c.noteWork(ctx, t.uri, read, nil)
 		t.disown(nil)
+		c.describeOwner(ctx, t, row, owner)
 	default:
 		t.forgetSight()
 		err := ownedError(row.URI, owner)
@@ -68,6 +71,33 @@ func ownerUnreadable(row TableInfo, bad *tables.LogError) error {
 		Message: fmt.Sprintf("table %s takes no commits: its owner object makes no sense (%s); put the file back, or write it anew with: tables register %s %s --take-over",
 			row.Name, bad.Error(), row.Name, row.URI),
 		Table: &TableDetail{Table: row.Name, TableID: row.ID, URI: row.URI, Version: twophase.NoVersion, File: bad.File, Detail: bad.Fault.String()},
+	}
+}
+
+// superseded stops a catalog whose journal is over: it was rebuilt, and whatever is
+// decided here from now on would be unknown to the life that goes on (R7).
+func superseded(uri, incarnation string) *Error {
+	return &Error{
+		Reason: JournalContradiction,
+		Message: fmt.Sprintf("table %s belongs to incarnation %s of this catalog: it was rebuilt, and this journal is over; "+
+			"serve the store that it was rebuilt into, or run txcoord rebuild again if that broke off", uri, incarnation),
+	}
+}
+
+// describeOwner has the owner object say what the fold says of the table: what a rebuild
+// finds there when the journal is lost (R7). A fence shows in the table's protocol, and
+// the mode before it does no harm.
+func (c *Catalog) describeOwner(ctx context.Context, t *handle, row TableInfo, have *tables.Owner) {
+	want := c.ownerOf(row)
+	if row.Mode == twophase.ModeFenced && have.Mode != twophase.ModeDeltaStorage.String() && have.Mode != "" {
+		want.Mode = have.Mode
+	}
+	same := have.Name == want.Name && have.Mode == want.Mode && have.OneTxnPerVersion == want.OneTxnPerVersion
+	if same || !c.duty("owner "+string(row.ID)) || c.row(row.ID).Mode != row.Mode {
+		return
+	}
+	if err := t.log.Claim(ctx, want, false); err != nil && ctx.Err() == nil {
+		c.log.Warn("bring a table's owner object up to date", "table", row.URI, "error", err)
 	}
 }
 

@@ -268,7 +268,7 @@ func (c *Catalog) renderHead(in *tables.RenderInput, r *twophase.Round) {
 
 // renderTxn fetches a change's lines.
 func (c *Catalog) renderTxn(ctx context.Context, t *handle, ch *twophase.Change) (tables.RenderTxn, error) {
-	out := tables.RenderTxn{ID: ch.Txn, Digests: ch.Part.Digests, Blind: ch.Part.Read.Blind, Read: ch.Part.Read.Version}
+	out := tables.RenderTxn{ID: ch.Txn, Digests: ch.Part.Digests, Tables: c.writtenBy(ch.Txn), Blind: ch.Part.Read.Blind, Read: ch.Part.Read.Version}
 	var pieces []*payload
 	for _, d := range ch.Part.Digests {
 		id := payloadID{Begun: c.begunOf(ch.Txn), Txn: ch.Txn, Table: t.id, Digest: d}
@@ -289,6 +289,18 @@ func (c *Catalog) renderTxn(ctx context.Context, t *handle, ch *twophase.Change)
 	return out, nil
 }
 
+// writtenBy are the tables of a decided transaction.
+func (c *Catalog) writtenBy(id twophase.TxnID) (out []twophase.TableID) {
+	c.ledger.read(func(s *twophase.State) {
+		if o := s.Outcome(id); o != nil && o.Commit != nil {
+			for i := range o.Commit.Parts {
+				out = append(out, o.Commit.Parts[i].Table)
+			}
+		}
+	})
+	return out
+}
+
 func (c *Catalog) begunOf(id twophase.TxnID) (p twophase.Position) {
 	c.ledger.read(func(s *twophase.State) {
 		if o := s.Outcome(id); o != nil && o.Commit != nil {
@@ -307,6 +319,9 @@ func (c *Catalog) put(ctx context.Context, t *handle, w *twophase.Walk, v twopha
 	}
 	if err := c.freshFold(ctx); err != nil {
 		return nil, err
+	}
+	if err := c.ledger.stopped(); err != nil {
+		return nil, err // R7: what it decided may be unknown to the journal that goes on
 	}
 	if !w.MayPut(c.cfg.Boot(), time.Duration(c.headAt.Load())) {
 		return nil, errLookAgain

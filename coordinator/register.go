@@ -170,7 +170,7 @@ func (c *Catalog) register(ctx context.Context, r RegisterRequest, fence bool) (
 	if err == nil {
 		rec.Identity = commit.Identity
 	}
-	if rec.Table, err = c.claim(ctx, p, r.TakeOver); err != nil {
+	if rec.Table, err = c.claim(ctx, p, TableInfo{Name: r.Name, Mode: r.Mode, OneTxnPerVersion: r.OneTxnPerVersion}, r.TakeOver); err != nil {
 		return TableInfo{}, nil, err
 	}
 	info, err := c.registerRecord(ctx, rec, rec)
@@ -192,7 +192,7 @@ func (c *Catalog) registered(ctx context.Context, p placed, row TableInfo, r Reg
 		return TableInfo{}, nil, c.logErrorAt(row, &tables.LogError{Fault: tables.NotATable, Table: row.URI, Version: twophase.NoVersion})
 	}
 	if err == nil {
-		err = p.log.Claim(ctx, c.owner(row.ID), r.TakeOver)
+		err = p.log.Claim(ctx, c.ownerOf(row), r.TakeOver)
 	}
 	var owned *tables.OwnedError
 	switch {
@@ -230,9 +230,11 @@ func (c *Catalog) notTaken(name, uri string) error {
 }
 
 // claim writes the owner object, or finds our own from an earlier try (R21). It
-// returns the table id that stands in it: an id is used for one table only.
-func (c *Catalog) claim(ctx context.Context, p placed, takeOver bool) (twophase.TableID, error) {
-	mine := c.owner(newTableID())
+// returns the table id that stands in it: an id is used for one table only. row is the
+// table as it is to be.
+func (c *Catalog) claim(ctx context.Context, p placed, row TableInfo, takeOver bool) (twophase.TableID, error) {
+	row.ID = newTableID()
+	mine := c.ownerOf(row)
 	if other, err := p.log.Owner(ctx); err == nil && other.Catalog == mine.Catalog && other.Incarnation == mine.Incarnation {
 		if c.row(other.Table).URI == "" {
 			return other.Table, nil // an earlier try of this call
@@ -253,6 +255,16 @@ func (c *Catalog) claim(ctx context.Context, p placed, takeOver bool) (twophase.
 func (c *Catalog) owner(id twophase.TableID) tables.Owner {
 	meta := c.journal.Meta()
 	return tables.Owner{Catalog: meta.Catalog, Incarnation: meta.Incarnation, Table: id}
+}
+
+// ownerOf is the owner object of a table, with all that a rebuild wants to know of it.
+func (c *Catalog) ownerOf(row TableInfo) tables.Owner {
+	o := c.owner(row.ID)
+	o.Name, o.Mode, o.OneTxnPerVersion = row.Name, row.Mode.String(), row.OneTxnPerVersion
+	if row.Mode == twophase.ModeFenced {
+		o.Mode = twophase.ModeOpen.String()
+	}
+	return o
 }
 
 func (c *Catalog) registerRecord(ctx context.Context, rec twophase.Record, r *twophase.Registered) (TableInfo, error) {
@@ -308,7 +320,7 @@ func (c *Catalog) Create(ctx context.Context, r CreateRequest) (TableInfo, []str
 	if err := c.vacant(ctx, p, r.Name, data); err != nil {
 		return TableInfo{}, nil, err
 	}
-	id, err := c.claim(ctx, p, false)
+	id, err := c.claim(ctx, p, TableInfo{Name: r.Name, Mode: r.Mode, OneTxnPerVersion: r.OneTxnPerVersion}, false)
 	if err != nil {
 		return TableInfo{}, nil, err
 	}

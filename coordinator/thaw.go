@@ -31,8 +31,21 @@ func (c *Catalog) SetMode(ctx context.Context, ref string, m twophase.Mode) (Tab
 	if _, err := c.lookUp(ctx, t); err != nil { // what others wrote until now is history first
 		return TableInfo{}, err
 	}
+	// A rebuild must never take a table for open that others write by the log store's
+	// protocol: so its owner object says so first, and stops saying so last.
+	if m == twophase.ModeDeltaStorage {
+		now := row
+		now.Mode = m
+		if err := t.log.Claim(ctx, c.ownerOf(now), false); err != nil {
+			return TableInfo{}, c.logErrorAt(row, err)
+		}
+	}
 	if err := c.adminRecord(ctx, &twophase.ModeSet{Table: row.ID, Mode: m}); err != nil {
 		return TableInfo{}, err
 	}
-	return c.full(row.ID), nil
+	row = c.full(row.ID)
+	if owner, err := t.log.Owner(ctx); err == nil && owner.Table == row.ID && owner.Catalog == c.journal.Meta().Catalog {
+		c.describeOwner(ctx, t, row, owner)
+	}
+	return row, nil
 }

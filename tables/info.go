@@ -14,6 +14,7 @@ const (
 	tagRound        = "txcoord.round"
 	tagTransactions = "txcoord.transactions"
 	tagNotApplied   = "txcoord.notApplied"
+	tagParticipants = "txcoord.participants"
 	tagMultiTable   = "delta.multiTableTransaction.transactionId"
 	tagPrefix       = "txcoord."
 	// tagPreserved is Delta's: whether rows that a version wrote again kept their ids.
@@ -78,6 +79,9 @@ type Tags struct {
 	Transactions                []TxnRef
 	// NotApplied makes the version a barrier (R4).
 	NotApplied []TxnRef
+	// Participants are the tables of Txns(), in their order; nil in a version of
+	// transactions that write one table each, and in those of builds before.
+	Participants []Participants
 }
 
 // Barrier reports that the version is one.
@@ -108,6 +112,9 @@ func (i info) parse() (*Tags, error) {
 	}
 	if t.NotApplied, err = refsOf(i.tags[tagNotApplied]); err != nil {
 		return nil, fmt.Errorf("tag %s: %w", tagNotApplied, err)
+	}
+	if t.Participants, err = participantsOf(i.tags[tagParticipants], len(t.Txns())); err != nil {
+		return nil, fmt.Errorf("tag %s: %w", tagParticipants, err)
 	}
 	if (len(t.Transactions) == 0) == (len(t.NotApplied) == 0) {
 		return nil, fmt.Errorf("%d transactions and %d not applied", len(t.Transactions), len(t.NotApplied))

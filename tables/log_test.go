@@ -103,6 +103,11 @@ func TestTags(t *testing.T) {
 		bad   string
 	}{
 		"ours":                   {[]string{good, marker}, true, ""},
+		"participants":           {[]string{tag(`"txcoord.incarnation":"i1","txcoord.transactions":"` + pair + `","txcoord.participants":"[[[\"t1\",\"t2\"]],[0]]",`), marker}, true, ""},
+		"participants, none":     {[]string{tag(`"txcoord.incarnation":"i1","txcoord.transactions":"` + pair + `","txcoord.participants":"[[],[0]]",`), marker}, false, "no set 0"},
+		"participants, of two":   {[]string{tag(`"txcoord.incarnation":"i1","txcoord.transactions":"` + pair + `","txcoord.participants":"[[5],[0,0]]",`), marker}, false, "of 2 transactions"},
+		"participants, text":     {[]string{tag(`"txcoord.incarnation":"i1","txcoord.transactions":"` + pair + `","txcoord.participants":"[[\"t1\"],[0]]",`), marker}, false, "neither a number"},
+		"participants, no array": {[]string{tag(`"txcoord.incarnation":"i1","txcoord.transactions":"` + pair + `","txcoord.participants":"x",`), marker}, false, "not a JSON array"},
 		"barrier":                {[]string{tag(`"txcoord.incarnation":"i1","txcoord.notApplied":"` + pair + `",`), marker}, true, ""},
 		"another catalog":        {[]string{strings.Replace(good, `"cat"`, `"dog"`, 1), marker}, false, ""},
 		"no tags":                {[]string{`{"commitInfo":{}}`, marker}, false, ""},

@@ -19,6 +19,12 @@ type Owner struct {
 	Catalog     string           `json:"catalog"`
 	Incarnation string           `json:"incarnation"`
 	Table       twophase.TableID `json:"table"`
+	// What the catalog calls the table and how it writes it, so that a rebuild finds it
+	// (R7). Empty in objects of builds before; the catalog brings them up to date.
+	Name string `json:"name,omitempty"`
+	// Mode is open, exclusive or delta-storage. A fence shows in the table's protocol.
+	Mode             string `json:"mode,omitempty"`
+	OneTxnPerVersion bool   `json:"oneTxnPerVersion,omitempty"`
 	// Since is when the object was written, as the store says; not part of it.
 	Since time.Time `json:"-"`
 }
@@ -43,19 +49,24 @@ func (e *OwnedError) Error() string {
 // Owner reads the owner object. objstore.ErrNotFound if there is none; *LogError
 // BadTags if it makes no sense.
 func (l *Log) Owner(ctx context.Context) (*Owner, error) {
+	o, _, err := l.owner(ctx)
+	return o, err
+}
+
+func (l *Log) owner(ctx context.Context) (o *Owner, etag string, err error) {
 	raw, info, err := l.Store.Get(ctx, l.prefix+ownerName, objstore.Range{})
 	if err != nil {
-		return nil, fmt.Errorf("read the owner of table %s: %w", l.URI, err)
+		return nil, "", fmt.Errorf("read the owner of table %s: %w", l.URI, err)
 	}
-	var o Owner
-	if err := json.Unmarshal(raw, &o); err != nil {
-		return nil, l.fault(BadTags, ownerName, err)
+	o = &Owner{}
+	if err := json.Unmarshal(raw, o); err != nil {
+		return nil, "", l.fault(BadTags, ownerName, err)
 	}
 	if o.Format != ownerFormat || o.Catalog == "" {
-		return nil, l.fault(BadTags, ownerName, fmt.Errorf("format %d of catalog %q, this build knows format %d", o.Format, o.Catalog, ownerFormat))
+		return nil, "", l.fault(BadTags, ownerName, fmt.Errorf("format %d of catalog %q, this build knows format %d", o.Format, o.Catalog, ownerFormat))
 	}
 	o.Since = info.Modified
-	return &o, nil
+	return o, info.ETag, nil
 }
 
 // Claim makes a catalog the owner: the object is put if absent. Nil as well if it
@@ -77,21 +88,36 @@ func (l *Log) Claim(ctx context.Context, o Owner, takeOver bool) error {
 		}
 		return nil
 	}
-	present, err := l.Owner(ctx)
-	if _, garbage := errors.AsType[*LogError](err); err != nil && !(garbage && takeOver) {
-		return err
-	}
-	if err == nil {
-		o.Since = present.Since
-		ours := present.Catalog == o.Catalog && present.Table == o.Table
-		switch {
-		case *present == o:
-			return nil
-		case !ours && !takeOver:
-			return &OwnedError{URI: l.URI, Owner: *present}
+	for {
+		present, etag, err := l.owner(ctx)
+		if _, garbage := errors.AsType[*LogError](err); err != nil && !(garbage && takeOver) {
+			return err
+		}
+		if err == nil {
+			o.Since = present.Since
+			ours := present.Catalog == o.Catalog && present.Table == o.Table
+			switch {
+			case *present == o:
+				return nil
+			case !ours && !takeOver:
+				return &OwnedError{URI: l.URI, Owner: *present}
+			}
+		}
+		err = l.replaceOwner(ctx, data, etag)
+		if !errors.Is(err, objstore.ErrChanged) { // else somebody else claims it just now
+			return err
 		}
 	}
-	if err := l.Store.Put(ctx, l.prefix+ownerName, data); err != nil {
+}
+
+// replaceOwner overwrites the owner object that was read, where the store can tell.
+func (l *Log) replaceOwner(ctx context.Context, data []byte, etag string) (err error) {
+	if store, ok := l.Store.(objstore.Conditional); ok && etag != "" {
+		_, err = store.PutIf(ctx, l.prefix+ownerName, data, objstore.IfETag(etag))
+	} else {
+		err = l.Store.Put(ctx, l.prefix+ownerName, data)
+	}
+	if err != nil {
 		return fmt.Errorf("claim table %s: %w", l.URI, err)
 	}
 	return nil

@@ -125,6 +125,16 @@ func TestOwner(t *testing.T) {
 		t.Errorf("a new incarnation: %v", err)
 	}
 	holds(rebuilt)
+	rebuilt.Name, rebuilt.Mode, rebuilt.OneTxnPerVersion = "orders", "delta-storage", true
+	if err := claim(rebuilt, false); err != nil {
+		t.Errorf("what the catalog calls it: %v", err)
+	}
+	holds(rebuilt)
+	raw, _, err = f.store.Get(ctx, tableKey+"/_delta_log/_txcoord/owner.json", objstore.Range{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "owner-named.json", raw)
 	if err := claim(other, true); err != nil {
 		t.Errorf("take over: %v", err)
 	}

@@ -14,6 +14,8 @@ type RenderTxn struct {
 	// Digests and Pieces belong together.
 	Digests []twophase.Digest
 	Pieces  [][]byte
+	// Tables are all that the transaction writes; of one alone the version says nothing.
+	Tables []twophase.TableID
 	// Blind: its read declaration says so. Else Read is the version that it had read.
 	Blind bool
 	Read  twophase.Version
@@ -194,6 +196,9 @@ func (in *RenderInput) appendTags(out []byte) []byte {
 	tag(tagTransactions, refList(refs))
 	if len(in.NotApplied) > 0 {
 		tag(tagNotApplied, refList(in.NotApplied))
+	}
+	if text := participants(in.Txns); text != "" {
+		tag(tagParticipants, text)
 	}
 	if len(in.Txns) == 1 {
 		tag(tagMultiTable, in.Txns[0].ID.String())

@@ -3,7 +3,9 @@ package tables_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -46,8 +48,18 @@ func TestRenderCommit(t *testing.T) {
 	barrier.NotApplied = []tables.TxnRef{{ID: txnID(0xa1), Digest: digestOf(1)}, {ID: txnID(0xa1), Digest: digestOf(2)}}
 	odd := renderOf(1, append1)
 	odd.Catalog, odd.Round = "ca\"t<&>\n", "r\\1"
+	shared, alone, wide := append1, append2, append1
+	shared.Tables, alone.Tables = []twophase.TableID{"t2", "t1"}, []twophase.TableID{"t1"}
+	wide.ID = txnID(0xc3)
+	for i := range 200 {
+		wide.Tables = append(wide.Tables, twophase.TableID(fmt.Sprint("w", i)))
+	}
+	again := shared
+	again.ID = txnID(0xd4)
 	for name, in := range map[string]tables.RenderInput{
-		"one": renderOf(7, append1),
+		"one":           renderOf(7, append1),
+		"of two tables": renderOf(9, shared, alone, wide, again),
+		"of one table":  renderOf(9, alone),
 		"client-info": oneTxn(text(
 			`{"commitInfo":{"timestamp":1,"operation":"MERGE","operationParameters":{"predicate":"a < b && c > d","n":9007199254740993},"engineInfo":"Spark/4","isBlindAppend":true,"txnId":"theirs","readVersion":9223372036854775807,"operationMetrics":{"numOutputRows":"3"},"userMetadata":"<é>","inCommitTimestamp":5,"nothing":null,"tags":{"mine":"1","n":2,"txcoord.catalog":"forged","delta.multiTableTransaction.transactionId":"forged"}}}`,
 			addLine("x<y>&z"))),
@@ -91,8 +103,16 @@ func readBack(t *testing.T, in tables.RenderInput, raw []byte) {
 	}
 	want := &tables.Tags{Catalog: in.Catalog, Incarnation: in.Incarnation, Round: in.Round, NotApplied: in.NotApplied}
 	var ids []twophase.TxnID
+	several := slices.ContainsFunc(in.Txns, func(txn tables.RenderTxn) bool { return len(txn.Tables) > 1 })
 	for _, txn := range in.Txns {
 		ids = append(ids, txn.ID)
+		if several {
+			p := tables.Participants{Count: len(txn.Tables)}
+			if len(txn.Tables) <= 128 {
+				p.Tables = slices.Sorted(slices.Values(txn.Tables))
+			}
+			want.Participants = append(want.Participants, p)
+		}
 		for _, d := range txn.Digests {
 			want.Transactions = append(want.Transactions, tables.TxnRef{ID: txn.ID, Digest: d})
 		}
