@@ -60,6 +60,7 @@ func (s *sequencer) submit(ctx context.Context, r twophase.Request) error {
 func (s *sequencer) send(ctx context.Context, what submission) error {
 	sub := &what
 	sub.answer, sub.left = make(chan error, 1), new(atomic.Bool)
+	failed := s.c.troubles.failed()
 	s.enqueue(sub)
 	look := time.NewTicker(storeTroubleAfter / 4)
 	defer look.Stop()
@@ -68,7 +69,7 @@ func (s *sequencer) send(ctx context.Context, what submission) error {
 		case err := <-sub.answer:
 			return err
 		case <-look.C:
-			if err := s.c.storeTrouble(); err != nil {
+			if err := s.c.storeTrouble(failed); err != nil {
 				sub.left.Store(true)
 				return err
 			}

@@ -23,6 +23,8 @@ type Trouble struct {
 	Text   string
 	Remedy string
 	Since  time.Time
+
+	failure uint64 // the newest
 }
 
 // use is what fails at a place. That reading works again says nothing of writing.
@@ -39,6 +41,8 @@ var useNames = [...]string{"written", "read"}
 type troubles struct {
 	mu sync.Mutex
 	m  map[troubleAt]Trouble
+	// failures counts those that were noted, and numbers them.
+	failures uint64
 }
 
 type troubleAt struct {
@@ -67,6 +71,8 @@ func (t *troubles) note(place string, use use, err error, now time.Time) {
 		what = "the catalog's store"
 	}
 	text, remedy := ailment(err)
+	t.failures++
+	was.failure = t.failures
 	was.Place, was.Text, was.Remedy = place, fmt.Sprintf("%s cannot be %s: %s", what, useNames[use], text), remedy
 	t.m[at] = was
 }
@@ -109,10 +115,19 @@ func (t *troubles) list() (out []Trouble) {
 // answered.
 const storeTroubleAfter = 2 * time.Second
 
-// storeTrouble is why calls need not wait for the journal any longer; nil while they may.
-func (c *Catalog) storeTrouble() error {
+// failed is how many failures were noted so far.
+func (t *troubles) failed() uint64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.failures
+}
+
+// storeTrouble is why calls need not wait for the journal any longer; nil while they
+// may. before is what had failed when the call began: that says nothing of it, since
+// between two tries the trouble may have ended.
+func (c *Catalog) storeTrouble(before uint64) error {
 	for _, tr := range c.troubles.of(placeStore) {
-		if c.cfg.Now().Sub(tr.Since) >= storeTroubleAfter {
+		if tr.failure > before && c.cfg.Now().Sub(tr.Since) >= storeTroubleAfter {
 			return &Error{
 				Reason:     OutcomeUnknown,
 				Message:    fmt.Sprintf("%s; %s. What was asked for may still be recorded: repeat the call", tr.Text, tr.Remedy),

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -61,6 +62,57 @@ func TestFullStore(t *testing.T) {
 	}
 	if n := w.versions("t"); n != 2 {
 		t.Errorf("%d versions", n)
+	}
+}
+
+// stuckStore has no room, and then, with room, takes its time.
+type stuckStore struct {
+	lock.Store
+	full, stuck   *atomic.Bool
+	reached, room chan struct{}
+}
+
+func (s stuckStore) Put(ctx context.Context, key string, value []byte, c lock.Condition) (lock.Revision, error) {
+	if s.stuck.Load() {
+		select {
+		case s.reached <- struct{}{}:
+		default:
+		}
+		<-s.room
+	}
+	return fullStore{s.Store, s.full}.Put(ctx, key, value, c)
+}
+
+// A call that comes when there is room again, and the next try has not ended yet, is not
+// answered with the failures from before it.
+func TestTroubleFromBeforeTheCall(t *testing.T) {
+	t.Parallel()
+	var full, stuck atomic.Bool
+	reached, room := make(chan struct{}, 1), make(chan struct{})
+	w := &world{wrapStore: func(s lock.Store) lock.Store { return stuckStore{s, &full, &stuck, reached, room} }}
+	w.open(t)
+	release := sync.OnceFunc(func() { close(room) })
+	t.Cleanup(release)
+	w.create("t", twophase.ModeExclusive)
+	full.Store(true)
+	_, _, err := w.catalog.CommitOnce(w.ctx(), once("k", blind("t", "1")))
+	wantReason(t, "a commit", err, coordinator.OutcomeUnknown)
+	stuck.Store(true)
+	<-reached // by the try that is still to be made
+	full.Store(false)
+	answered := make(chan error, 1)
+	go func() {
+		_, _, err := w.catalog.CommitOnce(w.ctx(), once("k", blind("t", "1")))
+		answered <- err
+	}()
+	select {
+	case err := <-answered:
+		t.Errorf("while the store has the put: %v", err)
+	case <-time.After(2 * time.Second): // four looks at what is in trouble
+		release()
+		if err := <-answered; err != nil {
+			t.Errorf("with room: %v", err)
+		}
 	}
 }
 
