@@ -228,6 +228,8 @@ func freezeRemedy(t *twophase.Table) string {
 		return fmt.Sprintf("txcoord tables release %s; then register what stands at its place, if you want that", t.Name)
 	case f.Cause == twophase.CauseStalled:
 		return "make its location reachable and writable; it thaws by itself when its round is published"
+	case f.Cause == twophase.CauseReplaced && t.Recorded != twophase.NoVersion && !strings.HasPrefix(f.Detail, givenUpDetail):
+		return fmt.Sprintf("txcoord tables resolve %s says what it would do, and does it with --yes: if the table's own log is put back first, whole, the table goes on; otherwise it is closed for good", t.Name)
 	case f.Cause == twophase.CauseLost:
 		return fmt.Sprintf("put the part back, and the table goes on by itself; or give the change up: txcoord tables resolve %s --give-up", t.Name)
 	case f.Cause == twophase.CauseContradiction:

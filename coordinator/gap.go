@@ -8,32 +8,49 @@ import (
 	"github.com/txcoord/txcoord/twophase"
 )
 
-// isGap reports whether a log could not be read because a version is missing in it.
-func isGap(err error) bool {
+// isDamage reports whether a log could not be read because a version is missing in it, or
+// is not what any writer leaves: empty, cut off, or no Delta commit.
+func isDamage(err error) bool {
 	fault, ok := errors.AsType[*tables.LogError](err)
-	return ok && fault.Fault == tables.Gap
+	if !ok {
+		return false
+	}
+	switch fault.Fault {
+	case tables.Gap, tables.Empty, tables.Torn, tables.Malformed, tables.BadTags, tables.NoProtocol, tables.NoMetaData:
+		return true
+	default:
+		return false
+	}
+}
+
+// sameDamage reports whether two readings failed for the same.
+func sameDamage(a, b error) bool {
+	x, okX := errors.AsType[*tables.LogError](a)
+	y, okY := errors.AsType[*tables.LogError](b)
+	return okX && okY && x.Fault == y.Fault && x.Version == y.Version
 }
 
 // logFailed is what it means that the log of a registered table cannot be read at its
-// recorded version, for whoever finds out: a gap freezes the table (R22).
+// recorded version, for whoever finds out: damage freezes the table (R12, R22).
 func (c *Catalog) logFailed(ctx context.Context, t *handle, failed error) error {
 	row := c.row(t.id)
-	if !isGap(failed) {
+	if !isDamage(failed) {
 		return c.logErrorAt(row, failed)
 	}
-	if err := c.judgeGap(ctx, t, row.Version, failed); err != nil {
+	if err := c.judgeDamage(ctx, t, row.Version, failed); err != nil {
 		return err
 	}
 	return c.cleanedMeanwhile(row, failed)
 }
 
-// judgeGap says what it means that a version is missing at or below the recorded one. Others
+// judgeDamage says what it means that a version at or below the recorded one is missing, or
+// cannot be read as a commit, although it was whole when it was recorded. Others
 // may have cleaned the log past it: a look-up makes that history (R22), or the publisher
 // of the round that has put versions there. nil: read again, since the table has moved, or
 // the log was cleaned while it was listed. What a second listing shows too, and no
 // checkpoint covers, is damage: no reader gets past it, so nothing is committed on top
 // until an operator has put the file back.
-func (c *Catalog) judgeGap(ctx context.Context, t *handle, at twophase.Version, failed error) error {
+func (c *Catalog) judgeDamage(ctx context.Context, t *handle, at twophase.Version, failed error) error {
 	if c.isClosed(t.id) {
 		return c.logError(t.id, failed)
 	}
@@ -45,8 +62,16 @@ func (c *Catalog) judgeGap(ctx context.Context, t *handle, at twophase.Version, 
 		return nil
 	}
 	_, err := t.log.State(ctx, at)
-	fault, ok := errors.AsType[*tables.LogError](err)
-	if !ok || fault.Fault != tables.Gap {
+	if err == nil {
+		return nil // it was put back meanwhile, or a checkpoint covers it
+	}
+	fault, _ := errors.AsType[*tables.LogError](err)
+	switch {
+	case !isDamage(err):
+		return c.logErrorAt(row, err)
+	case fault.Fault != tables.Gap && sameDamage(err, failed):
+		return c.freezeDamaged(ctx, t, fault)
+	case fault.Fault != tables.Gap:
 		return c.logErrorAt(row, err)
 	}
 	listing, err := t.log.List(ctx, 0)
@@ -59,12 +84,12 @@ func (c *Catalog) judgeGap(ctx context.Context, t *handle, at twophase.Version, 
 	if cp, ok := listing.NewestCheckpoint(tables.Latest); ok && cp.Version >= fault.Version {
 		return c.cleanedMeanwhile(row, failed)
 	}
-	return c.freezeGap(ctx, t, fault)
+	return c.freezeDamaged(ctx, t, fault)
 }
 
-// freezeGap takes the table out of use for everybody, like what a walk finds (R12).
-func (c *Catalog) freezeGap(ctx context.Context, t *handle, fault *tables.LogError) error {
-	c.log.Error("the table's log has a gap; the table is frozen", "table", t.uri, "version", fault.Version, "file", fault.File)
+// freezeDamaged takes the table out of use for everybody, like what a walk finds (R12).
+func (c *Catalog) freezeDamaged(ctx context.Context, t *handle, fault *tables.LogError) error {
+	c.log.Error("the table's log is damaged; the table is frozen", "table", t.uri, "version", fault.Version, "file", fault.File)
 	rec := &twophase.Frozen{Table: t.id, Cause: twophase.CauseContradiction, Detail: clip(fault.Error(), 500)}
 	if err := c.adminRecord(ctx, rec); err != nil {
 		return err

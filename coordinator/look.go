@@ -99,11 +99,19 @@ func (c *Catalog) listFrom(ctx context.Context, t *handle, from twophase.Version
 			out.FromThere = false
 			return out, nil
 		}
-		if err != nil {
+		switch {
+		case isDamage(err): // no commit any more, and certainly another content
+			raw, _, err := t.log.Store.Get(ctx, here.Key, objstore.Range{})
+			if err != nil {
+				return nil, c.objectsError(t.uri, err)
+			}
+			identity = twophase.HashOf(raw)
+		case err != nil:
 			return nil, c.logError(t.id, err)
+		default:
+			identity = commit.Identity
+			t.know(from, commit.Object.ETag, identity)
 		}
-		identity = commit.Identity
-		t.know(from, commit.Object.ETag, identity)
 	}
 	out.Identity = identity
 	return out, nil

@@ -262,7 +262,7 @@ func (j *upkeepJob) wrong(ctx context.Context, err error) error {
 	case errors.Is(err, tables.ErrNoRoom):
 		return &Error{Reason: QuotaExceeded, Message: "there is no room for a temporary file", RetryAfter: time.Minute, Cause: err}
 	}
-	if isGap(err) {
+	if isDamage(err) {
 		return j.m.c.logFailed(ctx, j.handle, err)
 	}
 	return j.m.c.logErrorAt(j.at.info, err)

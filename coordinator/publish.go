@@ -364,7 +364,7 @@ func (c *Catalog) render(ctx context.Context, t *handle, v twophase.Version, in 
 	case errors.As(err, &own):
 		return nil, err
 	case err != nil:
-		return nil, c.logError(t.id, err)
+		return nil, c.logFailed(ctx, t, err)
 	}
 	if !out.Aligned {
 		c.log.Warn("a version's in-commit timestamp is not its round's: the table's time is ahead",

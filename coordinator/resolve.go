@@ -84,7 +84,11 @@ func (c *Catalog) Resolve(ctx context.Context, q ResolveRequest) (Resolution, er
 	if err != nil {
 		return Resolution{}, err
 	}
-	out, err := c.planResolve(row.ID, q, lost)
+	whole, err := c.isMended(ctx, row.ID)
+	if err != nil && !q.GiveUp {
+		return Resolution{}, err
+	}
+	out, err := c.planResolve(row.ID, q, lost, whole)
 	c.namePaths(ctx, out.at, out.GivenUp)
 	switch {
 	case err != nil || q.Preview:
@@ -136,7 +140,7 @@ func (c *Catalog) tooEarly(row TableInfo, at time.Time) error {
 }
 
 // planResolve is what an operator's word on a table means now.
-func (c *Catalog) planResolve(id twophase.TableID, q ResolveRequest, lost []*lack) (out Resolution, err error) {
+func (c *Catalog) planResolve(id twophase.TableID, q ResolveRequest, lost []*lack, whole bool) (out Resolution, err error) {
 	c.ledger.read(func(s *twophase.State) {
 		t, ok := s.Table(id)
 		if !ok {
@@ -153,10 +157,13 @@ func (c *Catalog) planResolve(id twophase.TableID, q ResolveRequest, lost []*lac
 		case !ok:
 			err = c.nothingToResolve(t, lost)
 			return
-		case q.GiveUp && !contradiction:
+		case whole && !q.GiveUp:
+			out.planMended(s, id, q.Reason)
+			return
+		case q.GiveUp && !contradiction && !whole:
 			err = fieldError("give_up", "true", "is for a contradiction or a lost part, and this is "+thaw.Origin.Frozen.Cause.String(), "leave it out")
 			return
-		case q.GiveUp:
+		case q.GiveUp && contradiction:
 			out.planReplaced(s, thaw.Origin, thaw.GivenUp, q.Reason)
 		default:
 			out.planThaw(s, thaw, q.Reason)
@@ -213,9 +220,12 @@ func (r *Resolution) planThaw(s *twophase.State, t twophase.Thawing, reason stri
 	})
 }
 
+// givenUpDetail begins the detail of a table that counts as replaced by an operator's word.
+const givenUpDetail = "given up by an operator"
+
 func (r *Resolution) planReplaced(s *twophase.State, o *twophase.Table, givenUp []*twophase.Change, reason string) {
 	r.give(s, o, append(givenUp, o.Pending...))
-	detail := "given up by an operator"
+	detail := givenUpDetail
 	if reason != "" {
 		detail += ": " + reason
 	}

@@ -84,10 +84,10 @@ func (h *handles) load(ctx context.Context, t *handle) error {
 	}
 	state, err := t.log.State(ctx, at)
 	if err != nil {
-		if !isGap(err) {
+		if !isDamage(err) {
 			return h.c.logError(t.id, err)
 		}
-		return h.c.judgeGap(ctx, t, at, err)
+		return h.c.judgeDamage(ctx, t, at, err)
 	}
 	if damage := state.Skipped(); damage != nil {
 		h.c.log.Warn("a checkpoint of the table is damaged, and was passed over", "table", t.uri, "error", damage)
@@ -139,6 +139,9 @@ func (h *handles) catchUp(ctx context.Context, t *handle, view *tables.View, pro
 		commit, err := t.log.ReadCommit(ctx, v)
 		if errors.Is(err, objstore.ErrNotFound) {
 			return true, nil // cleaned meanwhile: a checkpoint has it
+		}
+		if isDamage(err) {
+			return true, nil // read whole, it is judged
 		}
 		if err != nil {
 			return false, h.c.logError(t.id, err)

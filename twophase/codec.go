@@ -141,7 +141,7 @@ func recordToPB(r Record) *recordpb.Record {
 	case *Frozen:
 		return &recordpb.Record{Record: &recordpb.Record_Freeze{Freeze: frozenToPB(r)}}
 	case *Thawed:
-		return &recordpb.Record{Record: &recordpb.Record_Thaw{Thaw: &recordpb.Thawed{Table: string(r.Table), Detail: r.Detail}}}
+		return &recordpb.Record{Record: &recordpb.Record_Thaw{Thaw: &recordpb.Thawed{Table: string(r.Table), Detail: r.Detail, Mended: r.Mended}}}
 	case *FloorRaised:
 		return &recordpb.Record{Record: &recordpb.Record_Floor{Floor: &recordpb.FloorRaised{Floor: uint64(r.Floor)}}}
 	case *SettingChanged:
@@ -209,7 +209,7 @@ func recordFromPB(m *recordpb.Record) (Record, error) {
 	case *recordpb.Record_Freeze:
 		return frozenFromPB(r.Freeze)
 	case *recordpb.Record_Thaw:
-		return &Thawed{Table: TableID(r.Thaw.GetTable()), Detail: r.Thaw.GetDetail()}, nil
+		return &Thawed{Table: TableID(r.Thaw.GetTable()), Detail: r.Thaw.GetDetail(), Mended: r.Thaw.GetMended()}, nil
 	case *recordpb.Record_Floor:
 		return &FloorRaised{Floor: Position(r.Floor.GetFloor())}, nil
 	case *recordpb.Record_Setting:

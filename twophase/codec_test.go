@@ -175,7 +175,7 @@ func genRecord(t *rapid.T) twophase.Record {
 	case 11:
 		return &twophase.Frozen{Round: genRound(t), Table: table, Cause: twophase.CauseStalled, Txn: genTxn(t), Detail: genText(t, "detail")}
 	case 12:
-		return &twophase.Thawed{Table: table, Detail: genText(t, "detail")}
+		return &twophase.Thawed{Mended: rapid.Bool().Draw(t, "mended"), Table: table, Detail: genText(t, "detail")}
 	case 13:
 		return &twophase.FloorRaised{Floor: twophase.Position(rapid.Uint64().Draw(t, "floor"))}
 	case 14:

@@ -30,7 +30,7 @@ func (d *decision) finding(r *Request) Answer {
 	case *FenceCounted:
 		return d.onTable(rec, rec.Table, func(t *Table) bool { return t.mayCount(rec) })
 	case *Thawed:
-		return d.onTable(rec, rec.Table, func(t *Table) bool { return t.Frozen != nil && t.Frozen.Origin == t.Table })
+		return d.onTable(rec, rec.Table, func(t *Table) bool { return t.thaws(rec) })
 	case *Frozen:
 		return d.freeze(rec)
 	case *Checkpointed:

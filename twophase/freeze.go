@@ -137,16 +137,17 @@ func (f *fold) freezeWithRound(t *Table, ice Freeze) {
 // on a replaced table everything pending is given up, and the table stays closed.
 // Other tables that froze with it are free again, unless a change of their own, or
 // of their round, waits for an operator as well.
+//
+// Of a replaced table whose own log is back it settles nothing, only lifts the freeze.
 func (f *fold) thawed(r *Thawed) {
 	t := f.live(r.Table)
-	if t == nil || t.Frozen == nil || t.Frozen.Origin != t.Table {
+	if t == nil || !t.thaws(r) {
 		return
 	}
-	for _, c := range t.Diverged {
-		f.touched(f.outcomes[c.Txn]).Parts[c.place].Status = StatusNotApplied
+	replaced := t.isReplaced() && !r.Mended
+	if !r.Mended {
+		f.settle(t)
 	}
-	t.Diverged = nil
-	replaced := t.isReplaced()
 	if replaced {
 		f.abandon(t)
 	}
@@ -156,6 +157,23 @@ func (f *fold) thawed(r *Thawed) {
 		}
 	}
 	f.refreeze()
+}
+
+// thaws reports whether an operator's word fits the table: its freeze began there, and
+// only a table that counts as replaced, and was not settled, can be mended.
+func (t *Table) thaws(r *Thawed) bool {
+	if t.Frozen == nil || t.Frozen.Origin != t.Table {
+		return false
+	}
+	return !r.Mended || t.isReplaced() && !t.Frozen.Resolved
+}
+
+// settle makes what was given up on a table stay so.
+func (f *fold) settle(t *Table) {
+	for _, c := range t.Diverged {
+		f.touched(f.outcomes[c.Txn]).Parts[c.place].Status = StatusNotApplied
+	}
+	t.Diverged = nil
 }
 
 // abandon gives up what is pending on a replaced table (R4, last sentence). It is

@@ -274,6 +274,9 @@ type Frozen struct {
 type Thawed struct {
 	Table  TableID
 	Detail string
+	// Mended: a REPLACED table's own log stands at its place again. Nothing is given up,
+	// and the table goes on; the next walk sees for itself.
+	Mended bool
 }
 
 // FloorRaised lets outcomes decided below a position be forgotten (R6).

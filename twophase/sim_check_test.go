@@ -236,8 +236,10 @@ func (c *checker) compare(was marks, e *Entry) {
 			c.recorded(was, r.Table, r)
 		case *Range:
 			c.recorded(was, r.Table, r)
+		case *Thawed:
+			c.abandoned(r.Table)
 		case *Replaced:
-			if t := c.ref.tables[r.Table]; t != nil && t.isReplaced() && r.Detail != "given up" && c.healthy(t) {
+			if t := c.ref.tables[r.Table]; t != nil && t.isReplaced() && r.Detail != "given up" && c.healthy(t) && !c.w.placeOf(t).mended {
 				c.w.fail(noFalseReplaced, "%s at %d: %s", r.Table, r.Recorded, r.Detail)
 			}
 		case *Frozen:

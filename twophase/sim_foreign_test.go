@@ -150,6 +150,9 @@ func (w *world) replaceTable(p *simPlace) {
 	w.late = slices.DeleteFunc(w.late, func(l lateWrite) bool { return l.expires != 0 })
 	w.check.archive(p)
 	w.check.unprotect(p)
+	if p.own == nil {
+		p.own = p.copied()
+	}
 	if p.vacant && w.chance(0.7) {
 		owner := p.owner && w.chance(0.3)
 		p.empty()
@@ -177,11 +180,37 @@ func (w *world) replaceTable(p *simPlace) {
 	}
 }
 
+// ownFits reports whether the log that stood at a place before is what the table's last
+// version is in, and nothing of ours has come since: else nobody puts it back.
+func (p *simPlace) ownFits(t *Table) bool {
+	if p.own == nil {
+		return false
+	}
+	for txn := range p.delivered {
+		if _, ok := p.own.delivered[txn]; !ok {
+			return false
+		}
+	}
+	at := p.own.past[t.Recorded]
+	return t.Recorded == NoVersion || at != nil && at.identity == t.Identity
+}
+
+// putBack puts the log back that stood at a place before it was replaced, whole.
+func (w *world) putBack(p *simPlace) {
+	w.now += SightLimit + putDeadline + storeGrace + time.Second
+	w.late = slices.DeleteFunc(w.late, func(l lateWrite) bool { return l.expires != 0 })
+	w.logf("%s: what stood there is put back at %d", p.name, p.own.latest)
+	w.check.counts["log put back"]++
+	o := p.own
+	p.commits, p.ckpts, p.incomplete, p.latest, p.state = o.commits, o.ckpts, o.incomplete, o.latest, o.state
+	p.past, p.delivered, p.owner, p.epoch, p.own, p.mended = o.past, o.delivered, o.owner, o.epoch, nil, true
+}
+
 // copied is a copy of the folder.
 func (p *simPlace) copied() *simPlace {
 	out := *p
 	out.commits, out.ckpts, out.incomplete = cloneMap(p.commits), cloneMap(p.ckpts), cloneMap(p.incomplete)
-	out.past, out.delivered, out.backup = cloneMap(p.past), cloneMap(p.delivered), nil
+	out.past, out.delivered, out.backup, out.own = cloneMap(p.past), cloneMap(p.delivered), nil, nil
 	return &out
 }
 

@@ -19,7 +19,7 @@ func (w *world) bootstrap() {
 
 // registration puts the owner object and makes the record (R21).
 func (w *world) registration(p *simPlace, id string) *Registered {
-	p.owner = true
+	p.owner, p.own = true, nil
 	p.registers++
 	mode := ModeOpen
 	if p.exclusive {
@@ -71,6 +71,15 @@ func (w *world) thaw(r *replica) {
 			// It will not go away: the operator gives the table up.
 			w.check.unprotect(w.placeOf(t))
 			r.ask(&request{Request: Request{Record: &Replaced{Table: t.Table, Recorded: t.Recorded, Detail: "given up"}}})
+			return
+		}
+		if t.Frozen.Cause == CauseReplaced && !w.calm && w.chance(0.3) {
+			// If nothing was put back the operator is wrong: the next walk has to see that.
+			w.check.counts["said to be mended"]++
+			if p := w.placeOf(t); p.ownFits(t) && p.own.epoch == w.check.epochs[t.Table] && w.chance(0.7) {
+				w.putBack(p)
+			}
+			r.ask(&request{Request: Request{Record: &Thawed{Table: t.Table, Mended: true}}})
 			return
 		}
 		if t.Frozen.Cause == CauseReplaced {

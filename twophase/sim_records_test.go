@@ -67,6 +67,22 @@ func (c *checker) taken(was marks, t *Table, r *Foreign) {
 	}
 }
 
+// abandoned forgets what an operator's word on a replaced table has given up: no commit
+// can conflict with it.
+func (c *checker) abandoned(id TableID) {
+	for _, it := range slices.Clone(c.items[id]) {
+		o := c.ref.outcomes[it.txn]
+		if o == nil || o.Commit == nil {
+			continue
+		}
+		for i := range o.Parts {
+			if o.Commit.Parts[i].Table == id && o.Parts[i].Status == StatusNotApplied {
+				c.forgetItem(id, it.txn)
+			}
+		}
+	}
+}
+
 func (c *checker) forgetItem(id TableID, txn TxnID) {
 	c.items[id] = slices.DeleteFunc(c.items[id], func(it *item) bool { return it.txn == txn && !txn.IsZero() })
 }

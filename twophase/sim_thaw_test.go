@@ -17,6 +17,9 @@ func (c *checker) foretell(e *Entry) (check func()) {
 		return func() {}
 	}
 	said, ok := c.ref.Thawing(r.Table)
+	if r.Mended {
+		said, ok = c.ref.Mending(r.Table)
+	}
 	if !ok || said.Origin.Table != r.Table {
 		return func() {}
 	}

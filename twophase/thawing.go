@@ -19,24 +19,50 @@ type Thawing struct {
 // Thawing is what thawing a table would do; ok is false if it is not frozen, thaws
 // by itself, or is closed for good.
 func (s *State) Thawing(id TableID) (t Thawing, ok bool) {
-	at, there := s.tables[id]
-	if !there || at.Released || at.Frozen == nil || at.Frozen.Resolved || at.Frozen.Cause.Passes() {
+	origin := s.thawable(id)
+	if origin == nil {
 		return Thawing{}, false
 	}
-	origin := s.origin(at)
 	t = Thawing{Origin: origin, GivenUp: slices.Clone(origin.Diverged)}
 	if origin.isReplaced() {
 		t.GivenUp = append(t.GivenUp, origin.Pending...)
 	}
-	after := s.frozenWithout(origin)
+	s.freed(&t, id, true)
+	return t, true
+}
+
+// Mending is what it would do to say that a replaced table's own log is back: nothing is
+// given up.
+func (s *State) Mending(id TableID) (t Thawing, ok bool) {
+	origin := s.thawable(id)
+	if origin == nil || !origin.isReplaced() {
+		return Thawing{}, false
+	}
+	t = Thawing{Origin: origin}
+	s.freed(&t, id, false)
+	return t, true
+}
+
+// thawable is the table at which a freeze began that an operator can speak of.
+func (s *State) thawable(id TableID) *Table {
+	at, there := s.tables[id]
+	if !there || at.Released || at.Frozen == nil || at.Frozen.Resolved || at.Frozen.Cause.Passes() {
+		return nil
+	}
+	return s.origin(at)
+}
+
+func (s *State) freed(t *Thawing, id TableID, settled bool) {
+	origin := t.Origin
+	closed := settled && origin.isReplaced()
+	after := s.frozenWithout(origin, settled)
 	for _, o := range sortedKeys(s.tables) {
 		f := s.tables[o].Frozen
-		if f != nil && f.Origin == origin.Table && len(after[o]) == 0 && (o != origin.Table || !origin.isReplaced()) {
+		if f != nil && f.Origin == origin.Table && len(after[o]) == 0 && (o != origin.Table || !closed) {
 			t.Freed = append(t.Freed, o)
 		}
 	}
 	t.Left = after[id]
-	return t, true
 }
 
 // origin follows a freeze to the table at which it began. That table may be frozen
@@ -54,8 +80,8 @@ func (s *State) origin(t *Table) *Table {
 }
 
 // frozenWithout says which tables stay frozen when what froze at one is settled, and
-// at which tables those freezes began.
-func (s *State) frozenWithout(origin *Table) map[TableID][]TableID {
+// at which tables those freezes began. Not settled: what was given up there still is.
+func (s *State) frozenWithout(origin *Table, settled bool) map[TableID][]TableID {
 	out := map[TableID][]TableID{}
 	add := func(id, by TableID) {
 		if !slices.Contains(out[id], by) {
@@ -71,13 +97,13 @@ func (s *State) frozenWithout(origin *Table) map[TableID][]TableID {
 				holds[id] = f.Origin
 			}
 		}
-		if t == origin {
+		if t == origin && settled {
 			continue
 		}
 		for _, c := range t.Diverged {
 			for _, o := range s.scope(t, c) {
 				add(o, id)
-				if f := s.tables[o].Frozen; f == nil || !f.Resolved && (o != origin.Table || !origin.isReplaced()) {
+				if f := s.tables[o].Frozen; f == nil || !f.Resolved && (o != origin.Table || !settled || !origin.isReplaced()) {
 					holds[o] = id // a replaced table that is settled holds nothing up
 				}
 			}

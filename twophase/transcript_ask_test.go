@@ -213,6 +213,8 @@ func (s *script) admin(r *actorless, kind string, args []string) Record {
 		return &Frozen{Table: TableID(args[0]), Cause: CauseContradiction, Detail: "journal and log disagree"}
 	case "counted":
 		return &FenceCounted{Table: TableID(args[0]), Version: Version(number(args[1]))}
+	case "mended":
+		return &Thawed{Table: TableID(args[0]), Mended: true}
 	case "thaw":
 		return &Thawed{Table: TableID(args[0])}
 	case "release":

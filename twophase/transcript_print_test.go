@@ -314,7 +314,9 @@ func (s *script) clean(args []string) string {
 func (s *script) drop(args []string) string {
 	p := s.place(args[0])
 	s.w.check.archive(p)
+	copied := p.backup
 	s.w.newTable(p)
+	p.backup = copied
 	return s.log(args[:1])
 }
 

@@ -2322,6 +2322,7 @@ type Thawed struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Table         string                 `protobuf:"bytes,1,opt,name=table,proto3" json:"table,omitempty"`
 	Detail        string                 `protobuf:"bytes,2,opt,name=detail,proto3" json:"detail,omitempty"`
+	Mended        bool                   `protobuf:"varint,3,opt,name=mended,proto3" json:"mended,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2368,6 +2369,13 @@ func (x *Thawed) GetDetail() string {
 		return x.Detail
 	}
 	return ""
+}
+
+func (x *Thawed) GetMended() bool {
+	if x != nil {
+		return x.Mended
+	}
+	return false
 }
 
 type FloorRaised struct {
@@ -4630,10 +4638,11 @@ const file_twophase_recordpb_record_proto_rawDesc = "" +
 	"\x05table\x18\x02 \x01(\tR\x05table\x12\x14\n" +
 	"\x05cause\x18\x03 \x01(\rR\x05cause\x12\x10\n" +
 	"\x03txn\x18\x04 \x01(\fR\x03txn\x12\x16\n" +
-	"\x06detail\x18\x05 \x01(\tR\x06detail\"6\n" +
+	"\x06detail\x18\x05 \x01(\tR\x06detail\"N\n" +
 	"\x06Thawed\x12\x14\n" +
 	"\x05table\x18\x01 \x01(\tR\x05table\x12\x16\n" +
-	"\x06detail\x18\x02 \x01(\tR\x06detail\"#\n" +
+	"\x06detail\x18\x02 \x01(\tR\x06detail\x12\x16\n" +
+	"\x06mended\x18\x03 \x01(\bR\x06mended\"#\n" +
 	"\vFloorRaised\x12\x14\n" +
 	"\x05floor\x18\x01 \x01(\x04R\x05floor\"\x9e\x01\n" +
 	"\x0eSettingChanged\x12*\n" +

@@ -459,7 +459,8 @@ type ResolveTableRequest struct {
 	// REPLACED, never written again, and a second call after the grace settles it. For
 	// staged parts that are lost: an empty version of the table says that their changes
 	// are not applied there, and the table goes on; a table that such a part was to
-	// create is given up.
+	// create is given up. For a replaced table whose own log is back: closes it all
+	// the same.
 	GiveUp        bool `protobuf:"varint,7,opt,name=give_up,json=giveUp,proto3" json:"give_up,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -659,7 +660,8 @@ func (x *ResolveTableResponse) GetNotBefore() *timestamppb.Timestamp {
 // into the table's log and then recorded.
 type ResolveStep struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Its kind: `thaw`, `replaced`; `barrier` for a version.
+	// Its kind: `thaw`, `replaced`; `mended`, if a replaced table's own log is back;
+	// `barrier` for a version.
 	Kind string `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
 	// The name of the table that it is about.
 	Table string `protobuf:"bytes,2,opt,name=table,proto3" json:"table,omitempty"`
