@@ -48,7 +48,7 @@ func (c Bare) OpenBare(ctx context.Context, dir string, tables int) (*BareSessio
 	}
 	s := &BareSession{
 		seqSession: &seqSession{baseline: b, latest: make([]int64, tables)},
-		keys:       countedKeys{keys, b.objects.Counter},
+		keys:       CountKeys(keys, b.counter),
 		revisions:  make([]lock.Revision, ringSlots),
 	}
 	return s, s.fillRing(ctx)
@@ -61,7 +61,7 @@ const ringSlots = 64
 // BareSession is Bare with its tables.
 type BareSession struct {
 	*seqSession
-	keys      countedKeys
+	keys      lock.Store
 	revisions []lock.Revision
 	next      int
 	timesMu   sync.Mutex
@@ -113,7 +113,7 @@ func (s *BareSession) Commit(ctx context.Context, w Work) error {
 // stage puts the payloads, all at once, where the store cannot take them along with
 // the append.
 func (s *BareSession) stage(ctx context.Context, w Work) error {
-	if _, ok := s.keys.Store.(lock.Batcher); ok {
+	if _, ok := s.keys.(lock.Batcher); ok {
 		return nil
 	}
 	g, ctx := errgroup.WithContext(ctx)

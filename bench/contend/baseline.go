@@ -17,7 +17,8 @@ type OpenObjects func(dir string) (objstore.Store, error)
 // baseline is a session of a contender that puts commit files by itself.
 type baseline struct {
 	books
-	objects countedObjects
+	objects objstore.Store // whose requests are counted
+	counter *Counter
 	dir     string
 	tables  int
 }
@@ -30,10 +31,11 @@ func openBaseline(ctx context.Context, open OpenObjects, dir string, tables int)
 	if err := createTables(ctx, s, tables); err != nil {
 		return nil, err
 	}
-	return &baseline{objects: countedObjects{s, &Counter{}}, dir: dir, tables: tables}, nil
+	counter := &Counter{}
+	return &baseline{objects: CountObjects(s, counter), counter: counter, dir: dir, tables: tables}, nil
 }
 
-func (b *baseline) Requests() Requests           { return b.objects.Requests() }
+func (b *baseline) Requests() Requests           { return b.counter.Requests() }
 func (b *baseline) Settle(context.Context) error { return nil }
 func (b *baseline) Books() checker.Run           { return b.run(b.dir, b.tables) }
 func (b *baseline) Close() error                 { return nil }

@@ -3,7 +3,6 @@ package contend
 import (
 	"context"
 	"errors"
-	"iter"
 	"sync"
 
 	"github.com/txcoord/txcoord/lock"
@@ -19,8 +18,6 @@ type Counter struct {
 	mu     sync.Mutex
 	counts Requests
 }
-
-func (c *Counter) count(kind, key string) { c.add(kind, key, 1) }
 
 func (c *Counter) add(kind, key string, n int64) {
 	if c.Aside != nil && c.Aside(kind, key) {
@@ -41,93 +38,33 @@ func (c *Counter) Requests() Requests {
 	return Requests{}.Plus(c.counts)
 }
 
+// objectKinds are the names of requests to object stores in reports.
+var objectKinds = map[objstore.RequestKind]string{
+	objstore.RequestGet: "get", objstore.RequestStat: "head", objstore.RequestPut: "put", objstore.RequestPutIfAbsent: "put",
+	objstore.RequestList: "list", objstore.RequestDelete: "delete",
+}
+
 // CountObjects counts the requests to an object store. Puts that were refused
 // count apart: they were made and paid for.
-func CountObjects(s objstore.Store, c *Counter) objstore.Store { return countedObjects{s, c} }
-
-type countedObjects struct {
-	objstore.Store
-	*Counter
-}
-
-func (s countedObjects) Get(ctx context.Context, key string, r objstore.Range) ([]byte, objstore.Info, error) {
-	s.count("get", key)
-	return s.Store.Get(ctx, key, r)
-}
-
-func (s countedObjects) Stat(ctx context.Context, key string) (objstore.Info, error) {
-	s.count("head", key)
-	return s.Store.Stat(ctx, key)
-}
-
-func (s countedObjects) PutIfAbsent(ctx context.Context, key string, data []byte) error {
-	err := s.Store.PutIfAbsent(ctx, key, data)
-	if errors.Is(err, objstore.ErrExists) {
-		s.count("put refused", key)
-	} else {
-		s.count("put", key)
-	}
-	return err
-}
-
-func (s countedObjects) Put(ctx context.Context, key string, data []byte) error {
-	s.count("put", key)
-	return s.Store.Put(ctx, key, data)
-}
-
-func (s countedObjects) List(ctx context.Context, o objstore.ListOptions) iter.Seq2[objstore.Entry, error] {
-	s.count("list", o.Prefix)
-	return s.Store.List(ctx, o)
-}
-
-func (s countedObjects) Delete(ctx context.Context, key string) error {
-	s.count("delete", key)
-	return s.Store.Delete(ctx, key)
+func CountObjects(s objstore.Store, c *Counter) objstore.Store {
+	return objstore.Observe(s, func(_ context.Context, r objstore.Request) {
+		kind := objectKinds[r.Kind]
+		if errors.Is(r.Err, objstore.ErrExists) {
+			kind = "put refused"
+		}
+		c.add(kind, r.Key, 1)
+	})
 }
 
 // CountKeys counts the requests to a key-value store. What goes along with a
 // conditional put is one request with it, and its keys count as "key along".
 func CountKeys(s lock.Store, c *Counter) lock.Store {
-	if b, ok := s.(lock.Batcher); ok {
-		return countedBatches{countedKeys{s, c}, b}
-	}
-	return countedKeys{s, c}
-}
-
-type countedBatches struct {
-	countedKeys
-	batches lock.Batcher
-}
-
-func (s countedBatches) PutBatch(
-	ctx context.Context, key string, value []byte, c lock.Condition, with []lock.Write,
-) (lock.Revision, error) {
-	s.count("key put", key)
-	s.add("key along", key, int64(len(with)))
-	return s.batches.PutBatch(ctx, key, value, c, with)
-}
-
-type countedKeys struct {
-	lock.Store
-	*Counter
-}
-
-func (s countedKeys) Put(ctx context.Context, key string, value []byte, c lock.Condition) (lock.Revision, error) {
-	s.count("key put", key)
-	return s.Store.Put(ctx, key, value, c)
-}
-
-func (s countedKeys) Get(ctx context.Context, key string) (lock.Item, error) {
-	s.count("key get", key)
-	return s.Store.Get(ctx, key)
-}
-
-func (s countedKeys) Scan(ctx context.Context, prefix, after string, limit int) ([]lock.Item, error) {
-	s.count("key scan", prefix)
-	return s.Store.Scan(ctx, prefix, after, limit)
-}
-
-func (s countedKeys) Delete(ctx context.Context, key string) error {
-	s.count("key delete", key)
-	return s.Store.Delete(ctx, key)
+	return lock.Observe(s, func(_ context.Context, r lock.Request) {
+		if r.Kind == lock.RequestBatch {
+			c.add("key put", r.Key, 1)
+			c.add("key along", r.Key, int64(r.Along))
+			return
+		}
+		c.add("key "+string(r.Kind), r.Key, 1)
+	})
 }

@@ -34,7 +34,7 @@ func (c Dynamo) Open(ctx context.Context, dir string, tables int) (Session, erro
 		return nil, fmt.Errorf("open store: %w", err)
 	}
 	s := &dynamoSession{seqSession: &seqSession{baseline: b, latest: make([]int64, tables)}, keys: keys}
-	entries := keyedEntries{countedKeys{keys, b.objects.Counter}}
+	entries := keyedEntries{CountKeys(keys, b.counter)}
 	for i := range tables {
 		s.drivers = append(s.drivers, &sparktest.Driver{
 			Objects: b.objects, Entries: entries, Root: TableName(i), TablePath: "s3a://bench/" + TableName(i), Conditional: true,
@@ -68,7 +68,7 @@ func (s *dynamoSession) Commit(ctx context.Context, w Work) error {
 }
 
 // keyedEntries are the entries in a key-value store.
-type keyedEntries struct{ keys countedKeys }
+type keyedEntries struct{ keys lock.Store }
 
 func entryKey(tablePath, fileName string) string { return "entry/" + tablePath + "/" + fileName }
 
