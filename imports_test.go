@@ -91,8 +91,17 @@ var rules = []rule{
 	},
 	{pkg: "internal/allocs"},
 	{
-		pkg: "coordinator", own: domain,
+		pkg: "coordinator", own: append([]string{"=coordinator/telemetry"}, domain...),
 		external: []string{"golang.org/x/sync", "github.com/google/uuid", "github.com/klauspost/compress"},
+	},
+	// OpenTelemetry's API only: where things go is for whoever starts a server.
+	{
+		pkg: "coordinator/telemetry", own: []string{"=twophase", "=lock", "=tables/objstore"},
+		external: []string{"=go.opentelemetry.io/otel/attribute", "=go.opentelemetry.io/otel/codes", "=go.opentelemetry.io/otel/metric", "=go.opentelemetry.io/otel/trace"},
+	},
+	{
+		pkg: "coordinator/telemetry/export", own: []string{"=coordinator/telemetry"},
+		external: []string{"go.opentelemetry.io", "github.com/prometheus/client_golang", "=google.golang.org/grpc/stats"},
 	},
 	{pkg: "coordinator/access", external: []string{"github.com/coreos/go-oidc/v3", "go.yaml.in/yaml/v3"}},
 	{
@@ -199,6 +208,10 @@ func TestRulesRefuse(t *testing.T) {
 		{"coordinator", module + "proto/txcoord/v1", true},
 		{"coordinator", module + "lock/boltstore", true},
 		{"coordinator", arrow + "/arrow", true},
+		{"coordinator", "go.opentelemetry.io/otel/trace", true},
+		{"coordinator", module + "coordinator/telemetry/export", true},
+		{"coordinator/telemetry", "go.opentelemetry.io/otel/sdk/metric", true},
+		{"coordinator/telemetry", module + "coordinator", true},
 		{"coordinator/rpc", module + "proto/txcoord/v1", false},
 		{"coordinator/rpc", module + "cmd/txcoord", true},
 		{"clients/go", module + "coordinator", true},

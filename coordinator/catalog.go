@@ -157,6 +157,7 @@ func (c *Catalog) build(ctx context.Context) error {
 		c.spawn(run)
 	}
 	c.publisher.look()
+	c.cfg.Telemetry.Watch(c.observation)
 	c.reportFuture()
 	return nil
 }
@@ -268,6 +269,7 @@ func (c *Catalog) onFold(before *foldMarks, e *twophase.Entry) {
 		pieces := c.openTxns.done(decided)
 		c.sweeper.aborted(c.ledger.state, decided, pieces)
 	}
+	c.closed(before.closing)
 	c.memory.add(e, len(decided), c.ledger.state.Shown())
 	c.sweeper.published(c.ledger.state)
 	c.publisher.look()
@@ -279,6 +281,7 @@ func (c *Catalog) onFold(before *foldMarks, e *twophase.Entry) {
 // Work in flight is cut off where it is: the next process takes it up from the
 // journal. The error is that of a context that ends before.
 func (c *Catalog) Close(ctx context.Context) error {
+	c.cfg.Telemetry.Watch(nil)
 	c.start.Lock()
 	c.stop()
 	c.start.Unlock()

@@ -20,6 +20,13 @@ func (c *Catalog) Commit(ctx context.Context, r CommitRequest) (Outcome, error) 
 	if err != nil {
 		return Outcome{}, err
 	}
+	ctx, work := c.cfg.Telemetry.Commit(ctx, ref.id)
+	o, err := c.commit(ctx, ref, r)
+	c.answered(ctx, work, ref.id, o, err)
+	return o, err
+}
+
+func (c *Catalog) commit(ctx context.Context, ref txnRef, r CommitRequest) (Outcome, error) {
 	rows, err := c.targets(ref.id, r.Tables)
 	if err != nil {
 		return Outcome{}, err
@@ -103,6 +110,13 @@ func (c *Catalog) CommitOnce(ctx context.Context, r OnceRequest) (Outcome, strin
 		return Outcome{}, "", err
 	}
 	ref = c.openTxns.known(ref)
+	ctx, work := c.cfg.Telemetry.Commit(ctx, ref.id)
+	o, token, err := c.commitOnce(ctx, ref, r)
+	c.answered(ctx, work, ref.id, o, err)
+	return o, token, err
+}
+
+func (c *Catalog) commitOnce(ctx context.Context, ref txnRef, r OnceRequest) (Outcome, string, error) {
 	want, decided, err := c.decidedOnce(ref, r)
 	if err != nil {
 		return Outcome{}, "", err
@@ -215,7 +229,9 @@ func (c *Catalog) decideOnce(ctx context.Context, ref txnRef, r OnceRequest) (co
 	}
 	parts := make([]*part, len(r.Tables))
 	err = parallelIndex(len(r.Tables), 32, func(i int) (err error) {
+		ctx, work := c.cfg.Telemetry.Stage(ctx, ref.id, r.Tables[i].Table)
 		parts[i], err = c.stageOnce(ctx, ref, r.Client, r.Tables[i])
+		work.Staged(failure(err))
 		return err
 	})
 	if err != nil {

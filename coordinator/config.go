@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"time"
 
+	"github.com/txcoord/txcoord/coordinator/telemetry"
 	"github.com/txcoord/txcoord/lock"
 	"github.com/txcoord/txcoord/tables"
 	"github.com/txcoord/txcoord/tables/objstore"
@@ -68,6 +69,9 @@ type Config struct {
 	// Boot is a clock that goes on while the machine sleeps and never jumps; the
 	// monotonic clock if nil.
 	Boot func() time.Duration
+	// Telemetry notes what is done; nil notes nothing. Store and Objects are wrapped by
+	// whoever opens them.
+	Telemetry *telemetry.Recorder
 	// Log; discards if nil.
 	Log *slog.Logger
 }

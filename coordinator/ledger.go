@@ -27,6 +27,8 @@ type ledger struct {
 // foldMarks is what onFold has to know of the state before the entry.
 type foldMarks struct {
 	recorded map[twophase.TableID]twophase.Version
+	// closing are the open rounds that the entry may close.
+	closing []*twophase.Round
 }
 
 func newLedger(s *twophase.State, closing <-chan struct{}) *ledger {
@@ -108,6 +110,11 @@ func (l *ledger) marks(e *twophase.Entry) *foldMarks {
 		id := recordTable(r)
 		if t, ok := l.state.Table(id); ok {
 			m.recorded[id] = t.Recorded
+		}
+		if p, ok := r.(*twophase.Published); ok {
+			if round, open := l.state.Round(p.Round); open {
+				m.closing = append(m.closing, round)
+			}
 		}
 	}
 	return m

@@ -225,6 +225,7 @@ func (m *manifests) next(ctx context.Context) error {
 		}
 	}
 	m.wrote(k, full)
+	m.c.cfg.Telemetry.Manifested(k, row.Txns)
 	return nil
 }
 

@@ -100,5 +100,6 @@ func (m *manifests) adopt(upTo twophase.SnapshotVersion) {
 			full = m.set.forward(nil, row.Version)
 		}
 		m.wrote(row.Version, full)
+		m.c.cfg.Telemetry.Manifested(row.Version, row.Txns)
 	}
 }

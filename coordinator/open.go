@@ -194,6 +194,12 @@ func (o *openTxns) overdue() []txnRef {
 	return out
 }
 
+func (o *openTxns) count() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.m)
+}
+
 // oldest is the begin of the longest open transaction.
 func (o *openTxns) oldest() (p twophase.Position, ok bool) {
 	o.mu.Lock()

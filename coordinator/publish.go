@@ -245,7 +245,7 @@ func (c *Catalog) putVersion(ctx context.Context, t *handle, w *twophase.Walk, f
 		in.Txns = append(in.Txns, txn)
 	}
 	c.renderHead(&in, e.Changes[0].Round)
-	return c.put(ctx, t, w, e.Version, in)
+	return c.put(ctx, t, w, e.Version, in, e.Changes[0].Round.Tables() > 1)
 }
 
 func (c *Catalog) putBarrier(ctx context.Context, t *handle, w *twophase.Walk, from *twophase.WalkInput, e twophase.PutBarrier) (twophase.WalkResult, error) {
@@ -257,7 +257,7 @@ func (c *Catalog) putBarrier(ctx context.Context, t *handle, w *twophase.Walk, f
 		}
 	}
 	c.renderHead(&in, e.GiveUp[0].Round)
-	return c.put(ctx, t, w, e.Version, in)
+	return c.put(ctx, t, w, e.Version, in, false)
 }
 
 func (c *Catalog) renderHead(in *tables.RenderInput, r *twophase.Round) {
@@ -311,8 +311,8 @@ func (c *Catalog) begunOf(id twophase.TxnID) (p twophase.Position) {
 }
 
 // put renders a version and puts it, if what the walk rests on is still young
-// enough when everything is ready (R9, R10).
-func (c *Catalog) put(ctx context.Context, t *handle, w *twophase.Walk, v twophase.Version, in tables.RenderInput) (twophase.WalkResult, error) {
+// enough when everything is ready (R9, R10). several: its round writes other tables, too.
+func (c *Catalog) put(ctx context.Context, t *handle, w *twophase.Walk, v twophase.Version, in tables.RenderInput, several bool) (twophase.WalkResult, error) {
 	data, err := c.render(ctx, t, v, in)
 	if err != nil {
 		return nil, err
@@ -326,11 +326,13 @@ func (c *Catalog) put(ctx context.Context, t *handle, w *twophase.Walk, v twopha
 	if !w.MayPut(c.cfg.Boot(), time.Duration(c.headAt.Load())) {
 		return nil, errLookAgain
 	}
+	began := time.Now()
 	if v == 0 {
 		err = t.log.PutCommit(ctx, v, data)
 	} else {
 		err = t.log.PutAfter(ctx, v, data, w.Sight().Identity)
 	}
+	c.notePut(t, v, &in, several, began, err)
 	switch {
 	case errors.Is(err, objstore.ErrNoFolder), errors.Is(err, objstore.ErrMoved):
 		t.forgetSight() // the log has to be listed now: the table may be gone, or replaced

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/txcoord/txcoord/coordinator/telemetry"
 	"github.com/txcoord/txcoord/lock"
 	"github.com/txcoord/txcoord/twophase"
 )
@@ -43,6 +44,8 @@ type submission struct {
 	// left: the one who asked was told that nothing is known, and asks again. It is
 	// dropped unless it is in an entry under way.
 	left *atomic.Bool
+	// queued is when it began to wait.
+	queued telemetry.Queued
 }
 
 func newSequencer(c *Catalog) *sequencer {
@@ -61,6 +64,7 @@ func (s *sequencer) send(ctx context.Context, what submission) error {
 	sub := &what
 	sub.answer, sub.left = make(chan error, 1), new(atomic.Bool)
 	failed := s.c.troubles.failed()
+	sub.queued = s.c.cfg.Telemetry.Queued(ctx)
 	s.enqueue(sub)
 	look := time.NewTicker(storeTroubleAfter / 4)
 	defer look.Stop()
@@ -172,7 +176,7 @@ func (s *sequencer) group(ctx context.Context, group []*submission) ([]*submissi
 		s.answerAll(recorded, nil) // decided before: the fold has the answer
 		return again, nil
 	}
-	won, filled, err := s.append(ctx, entry, writes)
+	won, filled, err := s.append(ctx, entry, recorded, writes)
 	switch {
 	case err != nil:
 		return append(recorded, again...), err
@@ -240,12 +244,12 @@ func (s *sequencer) decide(group []*submission) (twophase.Decision, *twophase.En
 
 // append puts the entry and folds what stands at its position. An error means that
 // the outcome is unknown: whoever waits repeats the same call (R5).
-func (s *sequencer) append(ctx context.Context, e *twophase.Entry, writes []lock.Write) (won bool, filled []byte, err error) {
+func (s *sequencer) append(ctx context.Context, e *twophase.Entry, group []*submission, writes []lock.Write) (won bool, filled []byte, err error) {
 	if err := s.c.clockFits(); err != nil {
 		return false, nil, err
 	}
 	s.c.checkpoints.pace(ctx)
-	raw, at := e.Encode(), s.c.cfg.Boot()
+	raw, at, began := e.Encode(), s.c.cfg.Boot(), time.Now()
 	filled, err = s.c.journal.Append(ctx, e.Position, raw, writes...)
 	if err != nil {
 		if errors.Is(err, lock.ErrBehind) || errors.Is(err, lock.ErrShort) {
@@ -256,6 +260,7 @@ func (s *sequencer) append(ctx context.Context, e *twophase.Entry, writes []lock
 	if won = bytes.Equal(filled, raw); won {
 		s.c.atHead(at)
 	}
+	s.appended(e, group, began, won)
 	if err := s.c.ledger.fold(filled); err != nil {
 		s.c.log.Error("the journal cannot be folded; the catalog takes no writes", "position", e.Position, "error", err)
 		return false, nil, err

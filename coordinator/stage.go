@@ -17,6 +17,13 @@ func (c *Catalog) Stage(ctx context.Context, r StageRequest) (Staged, error) {
 	if err != nil {
 		return Staged{}, err
 	}
+	ctx, work := c.cfg.Telemetry.Stage(ctx, ref.id, r.Table)
+	out, err := c.stage(ctx, ref, r)
+	work.Staged(failure(err))
+	return out, err
+}
+
+func (c *Catalog) stage(ctx context.Context, ref txnRef, r StageRequest) (Staged, error) {
 	if err := c.stillOpen(ref); err != nil {
 		return Staged{}, err
 	}

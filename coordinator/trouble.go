@@ -111,6 +111,20 @@ func (t *troubles) list() (out []Trouble) {
 	return out
 }
 
+// count is how many places cannot be read, and written.
+func (t *troubles) count() (unread, unput int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for at := range t.m {
+		if at.use == read {
+			unread++
+		} else {
+			unput++
+		}
+	}
+	return unread, unput
+}
+
 // storeTroubleAfter is how long the store may fail before calls that wait for it are
 // answered.
 const storeTroubleAfter = 2 * time.Second

@@ -139,6 +139,9 @@ func (c *Catalog) record(ctx context.Context, t *handle, found twophase.AppendRe
 	if err != nil {
 		return c.storeError(err)
 	}
+	if f, ok := found.Record.(*twophase.Foreign); ok {
+		c.cfg.Telemetry.Foreign(f.Engine)
+	}
 	c.alarm(t, was)
 	if _, ok := rec.(*twophase.Replaced); ok {
 		c.log.Error("the log at the table's place is not the table's any more; the table is frozen", "table", t.uri)

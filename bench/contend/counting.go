@@ -40,7 +40,7 @@ func (c *Counter) Requests() Requests {
 
 // objectKinds are the names of requests to object stores in reports.
 var objectKinds = map[objstore.RequestKind]string{
-	objstore.RequestGet: "get", objstore.RequestStat: "head", objstore.RequestPut: "put", objstore.RequestPutIfAbsent: "put",
+	objstore.RequestGet: "get", objstore.RequestStat: "head", objstore.RequestPut: "put", objstore.RequestPutIfAbsent: "put", objstore.RequestPutIf: "put",
 	objstore.RequestList: "list", objstore.RequestDelete: "delete",
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/txcoord/txcoord/coordinator"
 	"github.com/txcoord/txcoord/coordinator/rpc"
+	"github.com/txcoord/txcoord/coordinator/telemetry"
 	"github.com/txcoord/txcoord/tables"
 )
 
@@ -21,6 +22,7 @@ type Config struct {
 	// not have to work.
 	Advertise string `help:"Address at which other servers of the catalog reach this one, if it is not the one of --listen ($$TXCOORD_ADVERTISE)." environ:"TXCOORD_ADVERTISE" placeholder:"HOST:PORT"`
 	Security  `embed:""`
+	Observe   `embed:""`
 	// Warehouse is the folder of the catalog's own objects: manifests, checkpoints,
 	// large payloads. Tables may lie there, too.
 	Warehouse  string `required:"" help:"Folder, as path or URI, under which _txcoord/<catalog>/ keeps manifests and large payloads ($$TXCOORD_WAREHOUSE)." environ:"TXCOORD_WAREHOUSE" placeholder:"PATH"`
@@ -54,6 +56,7 @@ type Config struct {
 	env         lookup // for secrets; nil has none
 	peerCA      string // authorities that other replicas' certificates are checked against
 	readOnly    bool   // nothing is written into the store
+	recorder    *telemetry.Recorder
 	// drainFor is how long to go on publishing at the end; nil means StopTimeout.
 	drainFor *time.Duration
 }
@@ -93,7 +96,10 @@ func (c *Config) validateListen() error {
 	if err := c.Security.validate(); err != nil {
 		return err
 	}
-	return c.reachable(c.Listen)
+	if err := c.reachable("--listen", c.Listen); err != nil {
+		return err
+	}
+	return c.validateObserve()
 }
 
 func (c *Config) validateLocations() error {

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/txcoord/txcoord/coordinator/telemetry"
 	"github.com/txcoord/txcoord/tables"
 	"github.com/txcoord/txcoord/tables/objstore"
 	"github.com/txcoord/txcoord/tables/objstore/fileobj"
@@ -35,6 +36,8 @@ type root struct {
 	files *fileobj.Store
 	mu    sync.Mutex
 	due   bool // to be probed
+	// seen is the root's store as the catalog sees it.
+	seen objstore.Store
 }
 
 // newObjects takes locations as users write them. A folder need not exist; a bucket
@@ -148,10 +151,25 @@ func (o *objects) Open(uri string) (objstore.Store, string, error) {
 			names = append(names, r.String())
 		}
 		return nil, "", fmt.Errorf("%s is not below %s; txcoord serve --allow PREFIX allows more", uri, strings.Join(names, " or "))
-	case r.files != nil:
-		return r.files, key, nil
 	}
-	return o.buckets[r.root], key, nil
+	if r.seen == nil {
+		return o.store(r), key, nil
+	}
+	return r.seen, key, nil
+}
+
+func (o *objects) store(r *root) objstore.Store {
+	if r.files != nil {
+		return r.files
+	}
+	return o.buckets[r.root]
+}
+
+// observe has requests noted from here on.
+func (o *objects) observe(r *telemetry.Recorder) {
+	for _, root := range o.roots {
+		root.seen = r.Objects(o.store(root))
+	}
 }
 
 // find is the root of a location, and the key there; nil if it lies below none. A path

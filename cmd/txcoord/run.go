@@ -82,6 +82,7 @@ func newParser(grammar *commands, s *session, more ...kong.Option) (*kong.Kong, 
 		kong.Vars{"server": defaultServer, "stores": storeForms()},
 		kong.ExplicitGroups([]kong.Group{
 			{Key: "read", Title: "What was read of the table before the change was made:"},
+			{Key: "observe", Title: "How it is looked at:"},
 			{Key: "security", Title: "Who may do what, and who is on the other side:"},
 		}),
 		kong.TypeMapper(reflect.TypeFor[time.Time](), kong.MapperFunc(instant)), kong.Help(help),

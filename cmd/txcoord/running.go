@@ -51,6 +51,7 @@ func open(ctx context.Context, c *Config, catalog, address string, log *slog.Log
 	if err != nil {
 		return nil, err
 	}
+	objects.observe(c.recorder)
 	r, err := openOn(ctx, c, catalog, address, objects, journal, log)
 	if err != nil {
 		return nil, errors.Join(err, objects.Close())
@@ -71,6 +72,7 @@ func openOn(ctx context.Context, c *Config, catalog, address string, objects *ob
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
+	store = c.recorder.Store(store)
 	r := &running{
 		objects: objects, store: store, name: catalog, maintained: c.Maintain, log: log, closeLogStore: closeLogs,
 		created: created, shared: journal.shared,
@@ -78,7 +80,7 @@ func openOn(ctx context.Context, c *Config, catalog, address string, objects *ob
 	r.config = coordinator.Config{
 		Name: catalog, Warehouse: c.Warehouse, Store: store, Objects: objects, ReadCheckpoint: checkpoint.Read,
 		LogStore: logs, SharedStore: journal.shared, WarehouseMoved: c.WarehouseMoved, Address: address,
-		Version: version(), Limits: c.coordinator, Maintain: c.maintenance(), Boot: bootClock(), Log: log,
+		Version: version(), Limits: c.coordinator, Maintain: c.maintenance(), Boot: bootClock(), Telemetry: c.recorder, Log: log,
 	}
 	if r.catalog, err = r.openCatalog(ctx); err != nil {
 		return nil, errors.Join(err, closeLogs(), store.Close())
@@ -148,6 +150,15 @@ func (r *running) current() (*coordinator.Catalog, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.catalog, r.why
+}
+
+// ready says why the catalog is not served here; nil if it is.
+func (r *running) ready() error {
+	c, _ := r.current()
+	if c == nil {
+		return errStartingAgain
+	}
+	return c.Ready()
 }
 
 func (r *running) set(c *coordinator.Catalog, why error) {

@@ -44,16 +44,15 @@ func (s *Security) validate() error {
 }
 
 // reachable says what an address that other machines reach lacks; nil if nothing.
-func (s *Security) reachable(listen string) error {
+func (s *Security) reachable(flag, listen string) error {
+	const safe = "use a loopback address, or say --insecure if the network is safe"
 	switch {
 	case s.Insecure || isSocket(listen) || loopback(listen):
 		return nil
 	case s.TLSCert == "":
-		return usage("--listen", listen, "other machines reach this address, and nothing would be encrypted; give --tls-cert and --tls-key, "+
-			"use a loopback address, or say --insecure if the network is safe")
+		return usage(flag, listen, "other machines reach this address, and nothing would be encrypted; give --tls-cert and --tls-key, "+safe)
 	case s.Access == "":
-		return usage("--listen", listen, "other machines reach this address, and everybody might do everything; say who may do what with --access, "+
-			"use a loopback address, or say --insecure if the network is safe")
+		return usage(flag, listen, "other machines reach this address, and everybody might do everything; say who may do what with --access, "+safe)
 	}
 	return nil
 }
@@ -71,8 +70,10 @@ func loopback(address string) bool {
 type guards struct {
 	access *access.Access
 	tls    *tls.Config
-	audit  *slog.Logger
-	file   io.Closer
+	// http is tls for what speaks HTTP/1.1.
+	http  *tls.Config
+	audit *slog.Logger
+	file  io.Closer
 }
 
 func (s *Security) open(log *slog.Logger) (g guards, err error) {
@@ -83,7 +84,12 @@ func (s *Security) open(log *slog.Logger) (g guards, err error) {
 	}
 	if s.TLSCert != "" {
 		told := func(err error) { log.Error("the TLS files cannot be taken; those before stay in force", "error", err) }
-		if g.tls, err = access.ServerTLS(access.TLSFiles{Cert: s.TLSCert, Key: s.TLSKey, ClientCA: s.TLSClientCA}, told); err != nil {
+		files := access.TLSFiles{Cert: s.TLSCert, Key: s.TLSKey, ClientCA: s.TLSClientCA}
+		if g.tls, err = access.ServerTLS(files, told); err != nil {
+			return g, usage("--tls-cert", s.TLSCert, err.Error())
+		}
+		files.Protocol = "http/1.1"
+		if g.http, err = access.ServerTLS(files, told); err != nil {
 			return g, usage("--tls-cert", s.TLSCert, err.Error())
 		}
 	}
@@ -101,7 +107,7 @@ func (s *Security) open(log *slog.Logger) (g guards, err error) {
 // the authorities of --tls-ca; nil where there are none. What callers prove goes along
 // with their calls, so it has to be encrypted where it leaves the machine. A client
 // certificate cannot go along; such calls are carried out here only.
-func (g guards) peer(shared bool, ca string) (func(address string) (*grpc.ClientConn, error), error) {
+func (g guards) peer(shared bool, ca string, options ...grpc.DialOption) (func(address string) (*grpc.ClientConn, error), error) {
 	if !shared {
 		return nil, nil
 	}
@@ -117,7 +123,7 @@ func (g guards) peer(shared bool, ca string) (func(address string) (*grpc.Client
 		if g.access != nil && g.tls == nil && !isSocket(address) && !loopback(address) {
 			return nil, client.ErrPlainToken
 		}
-		return grpc.NewClient(address, grpc.WithTransportCredentials(creds), grpc.WithDisableRetry())
+		return grpc.NewClient(address, append(options, grpc.WithTransportCredentials(creds), grpc.WithDisableRetry())...)
 	}, nil
 }
 

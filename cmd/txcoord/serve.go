@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/txcoord/txcoord/coordinator/rpc"
+	"github.com/txcoord/txcoord/coordinator/telemetry"
 )
 
 type serveCommand struct {
@@ -50,6 +51,11 @@ func serve(ctx context.Context, c *Config, catalog string, out, log io.Writer) (
 		return err
 	}
 	defer func() { err = errors.Join(err, guards.close()) }()
+	observed, err := startObserving(ctx, c, catalog, guards, logger)
+	if err != nil {
+		return err
+	}
+	defer observed.close()
 	running, err := open(ctx, c, catalog, c.advertised(listener.Addr()), logger)
 	if err != nil {
 		return err
@@ -61,13 +67,14 @@ func serve(ctx context.Context, c *Config, catalog string, out, log io.Writer) (
 	if running.created {
 		tellCreated(c, catalog, log, logger)
 	}
-	dial, err := guards.peer(running.shared, c.peerCA)
+	dial, err := guards.peer(running.shared, c.peerCA, observed.dialling()...)
 	if err != nil {
 		return err
 	}
 	server, err := rpc.NewServer(rpc.Config{
 		Find: running.find, Dial: dial, Version: version(), Limits: c.rpc, Log: logger,
 		Access: guards.access, TLS: guards.tls, Audit: guards.audit,
+		Stats: observed.telemetry.Server(),
 	})
 	if err != nil {
 		return err
@@ -78,13 +85,15 @@ func serve(ctx context.Context, c *Config, catalog string, out, log io.Writer) (
 	defer unfollow()
 	group.Go(func() error { running.keepUp(following); return nil })
 	group.Go(func() error { guards.follow(following, logger); return nil })
-	if err := ready(c, catalog, addressOf(listener.Addr()), out); err != nil {
+	group.Go(func() error { observed.follow(following, running.ready, server, catalog); return nil })
+	if err := ready(c, catalog, addressOf(listener.Addr()), observed.address(), out); err != nil {
 		unfollow()
 		stop(server, c.StopTimeout)
 		return errors.Join(err, group.Wait())
 	}
 	to := running.untilMoved(ctx)
 	logger.Info("stopping", "timeout", c.StopTimeout)
+	observed.now.Store(stateStopping)
 	unfollow()
 	stop(server, c.StopTimeout)
 	if err := group.Wait(); err != nil || to == "" {
@@ -110,9 +119,14 @@ func stop(server *rpc.Server, timeout time.Duration) {
 }
 
 // ready says where the server is to be found. The file appears whole.
-func ready(c *Config, catalog, address string, out io.Writer) error {
+func ready(c *Config, catalog, address, admin string, out io.Writer) error {
 	if _, err := fmt.Fprintf(out, "txcoord serves catalog %s on %s\n", catalog, address); err != nil {
 		return err
+	}
+	if admin != "" {
+		if _, err := fmt.Fprintf(out, "its health and metrics are at %s\n", admin); err != nil {
+			return err
+		}
 	}
 	if c.ReadyFile == "" {
 		return nil
@@ -127,7 +141,7 @@ func ready(c *Config, catalog, address string, out io.Writer) error {
 func newLogger(c *Config, w io.Writer) *slog.Logger {
 	o := &slog.HandlerOptions{Level: c.level()}
 	if c.LogFormat == "json" {
-		return slog.New(slog.NewJSONHandler(w, o))
+		return slog.New(telemetry.LogHandler(slog.NewJSONHandler(w, o)))
 	}
-	return slog.New(slog.NewTextHandler(w, o))
+	return slog.New(telemetry.LogHandler(slog.NewTextHandler(w, o)))
 }

@@ -17,18 +17,23 @@ type TLSFiles struct {
 	// ClientCA, if set, holds the authorities whose client certificates are taken.
 	// A client may still come without one; what it may do then is the policy's affair.
 	ClientCA string
+	// Protocol that is spoken over it, as in ALPN; "h2" if empty.
+	Protocol string
 }
 
 // ServerTLS is a configuration that follows its files. A set of files that does not
 // fit together, as in the middle of a replacement, is reported to failed and the one
 // before stays in force.
 func ServerTLS(f TLSFiles, failed func(error)) (*tls.Config, error) {
+	if f.Protocol == "" {
+		f.Protocol = "h2"
+	}
 	l := &tlsLoader{files: f, failed: failed}
 	if err := l.load(); err != nil {
 		return nil, err
 	}
 	return &tls.Config{
-		MinVersion: tls.VersionTLS12, NextProtos: []string{"h2"},
+		MinVersion: tls.VersionTLS12, NextProtos: []string{f.Protocol},
 		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return l.current(), nil },
 	}, nil
 }
@@ -77,7 +82,7 @@ func (l *tlsLoader) loadLocked() error {
 	if err != nil {
 		return fmt.Errorf("TLS certificate %s with key %s: %w", l.files.Cert, l.files.Key, err)
 	}
-	c := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2"}, Certificates: []tls.Certificate{pair}}
+	c := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{l.files.Protocol}, Certificates: []tls.Certificate{pair}}
 	if l.files.ClientCA != "" {
 		if c.ClientCAs, err = certPool(l.files.ClientCA); err != nil {
 			return err

@@ -15,6 +15,7 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/reflection"
+	"google.golang.org/grpc/stats"
 
 	"github.com/txcoord/txcoord/coordinator"
 	"github.com/txcoord/txcoord/coordinator/access"
@@ -41,6 +42,8 @@ type Config struct {
 	// Audit gets a line for every call that asks for more than reading, and for every
 	// one that is refused for who makes it. Nil: no lines.
 	Audit *slog.Logger
+	// Stats is told of every call; nil for nobody.
+	Stats stats.Handler
 	// Log takes what clients may not see. Nil discards it.
 	Log *slog.Logger
 }
@@ -88,7 +91,23 @@ func NewServer(c Config) (*Server, error) {
 	for name := range s.grpc.GetServiceInfo() {
 		s.health.SetServingStatus(name, healthpb.HealthCheckResponse_SERVING)
 	}
+	for name := range c.Catalogs {
+		s.SetServing(name, true)
+	}
 	return s, nil
+}
+
+// HealthOf is what the health service calls a catalog.
+func HealthOf(catalog string) string { return "txcoord.v1.Catalog/" + catalog }
+
+// SetServing says whether a catalog is served here, to those who check its health. Those
+// of Config.Catalogs are from the start.
+func (s *Server) SetServing(catalog string, serving bool) {
+	status := healthpb.HealthCheckResponse_NOT_SERVING
+	if serving {
+		status = healthpb.HealthCheckResponse_SERVING
+	}
+	s.health.SetServingStatus(HealthOf(catalog), status)
 }
 
 func inMap(catalogs map[string]Catalog) func(string) (Catalog, error) {
@@ -110,7 +129,7 @@ func register(g *grpc.Server, s *service) {
 
 func options(c Config, stopping <-chan struct{}) []grpc.ServerOption {
 	i := interceptors{faults: faults{log: c.Log}, access: c.Access, audit: c.Audit, log: c.Log, limits: c.Limits, stopping: stopping}
-	return []grpc.ServerOption{
+	all := []grpc.ServerOption{
 		grpc.Creds(newTransport(c.TLS)),
 		grpc.ForceServerCodecV2(newCodec()),
 		grpc.MaxRecvMsgSize(hardFactor * c.Limits.MessageBytes),
@@ -123,6 +142,10 @@ func options(c Config, stopping <-chan struct{}) []grpc.ServerOption {
 		grpc.ChainUnaryInterceptor(i.identifyUnary, i.logUnary, i.recoverUnary, i.limitUnary),
 		grpc.ChainStreamInterceptor(i.identifyStream, i.logStream, i.recoverStream, i.limitStream),
 	}
+	if c.Stats != nil {
+		all = append(all, grpc.StatsHandler(c.Stats))
+	}
+	return all
 }
 
 // Serve takes connections until Stop, after which it returns nil.

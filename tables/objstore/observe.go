@@ -24,19 +24,26 @@ const (
 	RequestGet         RequestKind = "get"
 	RequestStat        RequestKind = "stat"
 	RequestPut         RequestKind = "put"
-	RequestPutIfAbsent RequestKind = "put_if_absent"
+	RequestPutIfAbsent RequestKind = "put_if_absent" // a guarded one is one of these
+	RequestPutIf       RequestKind = "put_if"
 	RequestList        RequestKind = "list"
 	RequestDelete      RequestKind = "delete"
 )
 
 // RequestKinds are all there are.
 func RequestKinds() []RequestKind {
-	return []RequestKind{RequestGet, RequestStat, RequestPut, RequestPutIfAbsent, RequestList, RequestDelete}
+	return []RequestKind{RequestGet, RequestStat, RequestPut, RequestPutIfAbsent, RequestPutIf, RequestList, RequestDelete}
 }
 
 // Observe tells each request to a store after its answer, from the goroutine that made
-// it. The result is a Store and nothing beside.
-func Observe(s Store, tell func(context.Context, Request)) Store { return observed{s, tell} }
+// it. What the store can do beside Store, the result can do too.
+func Observe(s Store, tell func(context.Context, Request)) Store {
+	o := observed{s, tell}
+	if c, ok := s.(Conditional); ok {
+		return observedConditional{o, c}
+	}
+	return o
+}
 
 type observed struct {
 	s    Store
@@ -68,6 +75,14 @@ func (o observed) PutIfAbsent(ctx context.Context, key string, data []byte) erro
 	return err
 }
 
+// PutBeside implements Guarded, as far as the store does.
+func (o observed) PutBeside(ctx context.Context, key string, data []byte, n Neighbour) error {
+	start := time.Now()
+	err := PutBeside(ctx, o.s, key, data, n)
+	o.told(ctx, RequestPutIfAbsent, key, len(data), start, err)
+	return err
+}
+
 func (o observed) Put(ctx context.Context, key string, data []byte) error {
 	start := time.Now()
 	err := o.s.Put(ctx, key, data)
@@ -93,4 +108,16 @@ func (o observed) Delete(ctx context.Context, key string) error {
 	err := o.s.Delete(ctx, key)
 	o.told(ctx, RequestDelete, key, 0, start, err)
 	return err
+}
+
+type observedConditional struct {
+	observed
+	conditional Conditional
+}
+
+func (o observedConditional) PutIf(ctx context.Context, key string, data []byte, c Condition) (string, error) {
+	start := time.Now()
+	etag, err := o.conditional.PutIf(ctx, key, data, c)
+	o.told(ctx, RequestPutIf, key, len(data), start, err)
+	return etag, err
 }

@@ -1,0 +1,77 @@
+package telemetry
+
+import (
+	"context"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+)
+
+// labels are the values of a metric's labels: none, one or two.
+type labels [2]string
+
+// combinations are all that a metric's labels can be, beside what is common to all.
+func (m *Metric) combinations() []labels {
+	out := []labels{{}}
+	for i, l := range m.Labels {
+		var more []labels
+		for _, at := range out {
+			for _, v := range l.Values {
+				at[i] = v
+				more = append(more, at)
+			}
+		}
+		out = more
+	}
+	return out
+}
+
+func (m *Metric) set(common attribute.KeyValue, at labels) attribute.Set {
+	all := []attribute.KeyValue{common}
+	for i, l := range m.Labels {
+		all = append(all, attribute.String(l.Name, at[i]))
+	}
+	return attribute.NewSet(all...)
+}
+
+// histogram records with the options of each combination made beforehand, so that a
+// record allocates nothing.
+type histogram struct {
+	in      metric.Float64Histogram
+	options map[labels][]metric.RecordOption
+}
+
+func (m *Metric) histogram(meter metric.Meter, common attribute.KeyValue) (histogram, error) {
+	in, err := meter.Float64Histogram(m.Name, metric.WithUnit(m.Unit), metric.WithDescription(m.About), metric.WithExplicitBucketBoundaries(m.Buckets...))
+	h := histogram{in: in, options: map[labels][]metric.RecordOption{}}
+	for _, at := range m.combinations() {
+		h.options[at] = []metric.RecordOption{metric.WithAttributeSet(m.set(common, at))}
+	}
+	return h, err
+}
+
+func (h *histogram) record(ctx context.Context, v float64, at labels) {
+	if o, ok := h.options[at]; ok {
+		h.in.Record(ctx, v, o...)
+	}
+}
+
+type counter struct {
+	in      metric.Int64Counter
+	options map[labels][]metric.AddOption
+}
+
+func (m *Metric) counter(meter metric.Meter, common attribute.KeyValue) (counter, error) {
+	in, err := meter.Int64Counter(m.Name, metric.WithUnit(m.Unit), metric.WithDescription(m.About))
+	c := counter{in: in, options: map[labels][]metric.AddOption{}}
+	for _, at := range m.combinations() {
+		c.options[at] = []metric.AddOption{metric.WithAttributeSet(m.set(common, at))}
+	}
+	return c, err
+}
+
+func (c *counter) add(ctx context.Context, n int64, at labels) {
+	if o, ok := c.options[at]; ok {
+		c.in.Add(ctx, n, o...)
+	}
+}
