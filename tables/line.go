@@ -77,6 +77,9 @@ type line struct {
 	// body is the action's object.
 	body []byte
 	has  field
+	// null are those that are there and null.
+	null field
+	seen names
 
 	path      []byte
 	partition []byte // raw object
@@ -116,12 +119,18 @@ func (l *line) wrong(field string, value []byte, reason string) error {
 	return &fieldError{field: string(l.name) + "." + field, value: cut(value), reason: reason}
 }
 
-// parse reads a line. strict is for what clients stage: one member, no field
-// twice. What others put into a log is taken as other readers take it: the last
-// one counts, null members are absent.
+// parse reads a line. strict is for what clients stage: one member, and nothing twice
+// anywhere. What others put into a log is taken as other readers take it: null members
+// are absent. A field that we read and that is there twice is refused there, too: readers
+// differ in which one counts.
 func (l *line) parse(text []byte, strict bool) error {
-	*l = line{}
+	*l = line{seen: l.seen}
 	c := cursor{b: text}
+	if strict {
+		l.seen.all = l.seen.all[:0]
+		c.unique = &l.seen
+	}
+	var nulls [][]byte
 	if err := c.open('{'); err != nil {
 		return err
 	}
@@ -133,17 +142,21 @@ func (l *line) parse(text []byte, strict bool) error {
 		if !more {
 			break
 		}
+		if l.seen.among(nulls, name) || l.name != nil && string(l.name) == string(name) {
+			return twice(name)
+		}
 		if c.peek() == 'n' && !strict {
 			if err := c.word("null"); err != nil {
 				return err
 			}
+			nulls = append(nulls, name)
 			continue
 		}
 		if l.name != nil {
 			return &fieldError{reason: "a line holds one action, this one also has " + cut(name)}
 		}
 		l.name, l.kind = name, kindOf(name)
-		if err := l.action(&c, strict); err != nil {
+		if err := l.action(&c); err != nil {
 			return err
 		}
 	}
@@ -157,7 +170,7 @@ func (l *line) parse(text []byte, strict bool) error {
 }
 
 // action reads the value behind the top-level name.
-func (l *line) action(c *cursor, strict bool) error {
+func (l *line) action(c *cursor) error {
 	if l.kind != kindUnknown && c.peek() != '{' {
 		raw, err := c.value()
 		if err != nil {
@@ -170,26 +183,36 @@ func (l *line) action(c *cursor, strict bool) error {
 	var err error
 	switch l.kind {
 	case kindAdd, kindRemove, kindCDC, kindTxn, kindDomain:
-		err = l.fields(c, strict)
+		err = l.fields(c)
 	default:
-		err = c.skip(0)
+		err = below(l.name, c.skip(0))
 	}
 	l.body = c.b[start:c.i]
 	return err
 }
 
-func (l *line) fields(c *cursor, strict bool) error {
+func (l *line) fields(c *cursor) error {
 	c.i++
+	o := c.enter()
+	defer c.leave(o)
 	for n := 0; ; {
 		name, more, err := c.key(&n)
 		if err != nil || !more {
 			return err
 		}
+		if err := c.once(&o, name); err != nil {
+			return below(l.name, err)
+		}
 		raw, err := c.value()
 		if err != nil {
-			return err
+			return below(l.name, below(name, err))
+		}
+		known := fieldNamed(name)
+		if (l.has|l.null)&known != 0 {
+			return within(string(l.name), twice(name))
 		}
 		if isNull(raw) {
+			l.null |= known
 			continue
 		}
 		var bit field
@@ -204,11 +227,18 @@ func (l *line) fields(c *cursor, strict bool) error {
 		if err != nil {
 			return err
 		}
-		if strict && l.has&bit != 0 {
-			return l.wrong(string(name), nil, "is there twice")
-		}
 		l.has |= bit
 	}
+}
+
+// fieldNamed is the bit of a field, 0 if we read none of this name.
+func fieldNamed(name []byte) field {
+	for i, n := range fieldNames {
+		if n == string(name) {
+			return 1 << i
+		}
+	}
+	return 0
 }
 
 func (l *line) fileField(name, raw []byte) (bit field, err error) {
@@ -301,6 +331,9 @@ func (l *line) parseDV(raw []byte) (string, error) {
 	var storage, where []byte
 	var offset int64
 	hasOffset := false
+	if err := uniqueNames(raw); err != nil {
+		return "", within(string(l.name)+".deletionVector", err)
+	}
 	err := members(raw, func(name, value []byte) bool {
 		ok := true
 		switch string(name) {

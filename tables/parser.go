@@ -205,7 +205,7 @@ func (p *parser) partition(raw []byte) (int, error) {
 	}
 	idx, ok := p.partIdx[string(raw)]
 	if !ok {
-		values, err := parsePartition(raw, p.strict)
+		values, err := parsePartition(raw)
 		if err != nil {
 			return 0, within(string(p.line.name)+".partitionValues", err)
 		}
@@ -220,7 +220,7 @@ func (p *parser) partition(raw []byte) (int, error) {
 	return idx, nil
 }
 
-func parsePartition(raw []byte, strict bool) (PartitionValues, error) {
+func parsePartition(raw []byte) (PartitionValues, error) {
 	var out PartitionValues
 	c := cursor{b: raw}
 	if err := c.open('{'); err != nil {
@@ -246,8 +246,8 @@ func parsePartition(raw []byte, strict bool) (PartitionValues, error) {
 	}
 	slices.SortStableFunc(out, func(a, b PartitionValue) int { return strings.Compare(a.Column, b.Column) })
 	for i := 1; i < len(out); i++ {
-		if strict && out[i].Column == out[i-1].Column {
-			return nil, &fieldError{field: cut(out[i].Column), reason: "is there twice"}
+		if out[i].Column == out[i-1].Column {
+			return nil, twice([]byte(out[i].Column))
 		}
 	}
 	return out, nil
@@ -262,8 +262,10 @@ func readStats(raw []byte) (records int64, counted bool, err error) {
 	if len(text) == 0 {
 		return 0, false, nil
 	}
+	again := false
 	err = members(text, func(name, value []byte) bool {
 		if string(name) == "numRecords" {
+			again = again || counted
 			n, isInt := intOf(value)
 			records, counted = n, isInt && n >= 0
 			return counted
@@ -272,6 +274,9 @@ func readStats(raw []byte) (records int64, counted bool, err error) {
 	})
 	if err != nil {
 		return 0, false, errors.New("does not hold a JSON object: " + err.Error())
+	}
+	if again {
+		return 0, false, errors.New("numRecords is there twice")
 	}
 	return records, counted, nil
 }
@@ -317,6 +322,9 @@ func (p *parser) domain() error {
 func (p *parser) info() error {
 	if p.strict && p.Info != nil {
 		return &fieldError{field: "commitInfo", reason: "is there twice"}
+	}
+	if err := uniqueNames(p.line.body); err != nil {
+		return within("commitInfo", err)
 	}
 	p.Info = slices.Clone(p.line.body)
 	if p.strict {

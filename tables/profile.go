@@ -34,6 +34,9 @@ type MetaData struct {
 }
 
 func parseProtocol(body []byte) (*Protocol, error) {
+	if err := uniqueNames(body); err != nil {
+		return nil, within("protocol", err)
+	}
 	p := &Protocol{Raw: slices.Clone(body)}
 	var reader, writer int64
 	err := members(body, func(name, value []byte) bool {
@@ -62,6 +65,9 @@ func parseProtocol(body []byte) (*Protocol, error) {
 }
 
 func parseMetaData(body []byte) (*MetaData, error) {
+	if err := uniqueNames(body); err != nil {
+		return nil, within("metaData", err)
+	}
 	m := &MetaData{Raw: slices.Clone(body), Configuration: map[string]string{}}
 	err := members(body, func(name, value []byte) bool {
 		ok := true
@@ -98,7 +104,16 @@ func parseMetaData(body []byte) (*MetaData, error) {
 // within puts the action's name in front of a member's error.
 func within(action string, err error) error {
 	if fe, ok := errors.AsType[*fieldError](err); ok {
-		return &fieldError{field: strings.TrimSuffix(action+"."+fe.field, "."), value: fe.value, reason: fe.reason}
+		return &fieldError{field: strings.TrimSuffix(action+"."+fe.field, "."), value: fe.value, reason: fe.reason, remedy: fe.remedy}
+	}
+	return err
+}
+
+// below is within for a name as it stands in a text; errors of the grammar have a place
+// of their own.
+func below(name []byte, err error) error {
+	if _, ok := errors.AsType[*fieldError](err); ok {
+		return within(cut(name), err)
 	}
 	return err
 }

@@ -14,6 +14,9 @@ const maxDepth = 128
 type cursor struct {
 	b []byte
 	i int
+	// unique holds names where none may be there twice in one object; nil if that is of
+	// no interest.
+	unique *names
 }
 
 // syntaxError says where a text is not JSON.
@@ -205,13 +208,18 @@ func (c *cursor) skip(depth int) error {
 
 func (c *cursor) skipObject(depth int) error {
 	c.i++
+	o := c.enter()
+	defer c.leave(o)
 	for n := 0; ; {
-		_, more, err := c.key(&n)
+		name, more, err := c.key(&n)
 		if err != nil || !more {
 			return err
 		}
-		if err := c.skip(depth + 1); err != nil {
+		if err := c.once(&o, name); err != nil {
 			return err
+		}
+		if err := c.skip(depth + 1); err != nil {
+			return below(name, err)
 		}
 	}
 }

@@ -80,6 +80,9 @@ func parseSchema(text string, strict bool) (*schema, error) {
 	if err := json.Unmarshal([]byte(text), &root); err != nil {
 		return nil, fmt.Errorf("schemaString: %w", err)
 	}
+	if err := uniqueFolded([]byte(text)); err != nil {
+		return nil, fmt.Errorf("schemaString: %w", err)
+	}
 	if root.Type != "struct" {
 		return nil, fmt.Errorf("schemaString: type is %q, want struct", root.Type)
 	}
