@@ -1,11 +1,15 @@
 package coordinator_test
 
 import (
+	"context"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/txcoord/txcoord/coordinator"
+	"github.com/txcoord/txcoord/tables/objstore"
+	"github.com/txcoord/txcoord/tables/objstore/objtest"
 	"github.com/txcoord/txcoord/twophase"
 )
 
@@ -128,6 +132,37 @@ func TestMendedAndAlteredAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantReason(t, "a commit", second(w.try("6", blind("t", "6"))), coordinator.TableFrozen)
+}
+
+// The location of a replaced table does not answer: it is not closed without a look, unless
+// the operator says so.
+func TestResolveLooksFirst(t *testing.T) {
+	t.Parallel()
+	clock := &clock{}
+	w := pending(t, twophase.ModeOpen)
+	w.cfg.Boot = clock.now
+	w.dropAndCreate("t")
+	var down atomic.Bool
+	w.wrapObjects = func(s objstore.Store) objstore.Store {
+		return objtest.Faulty{Store: s, Hook: func(_ context.Context, op objtest.Op) objtest.Fate {
+			if strings.HasPrefix(op.Key, "t/") && down.Load() {
+				return objtest.Refused()
+			}
+			return objtest.Done()
+		}}
+	}
+	w.start()
+	w.frozenFor(twophase.CauseReplaced)
+	down.Store(true)
+	clock.advance(11 * time.Minute)
+	own := wantReason(t, "resolve", w.resolve("t"), coordinator.ObjectsUnavailable)
+	if !strings.Contains(own.Message, "--give-up") {
+		t.Errorf("%s", own.Message)
+	}
+	if _, err := w.catalog.Resolve(w.ctx(), coordinator.ResolveRequest{Table: "t", GiveUp: true}); err != nil {
+		t.Fatal(err)
+	}
+	found(t, w.explain("t"), coordinator.FoundClosed)
 }
 
 // A table that was dropped and made anew is not mended, also if versions look alike.

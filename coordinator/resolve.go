@@ -86,8 +86,9 @@ func (c *Catalog) Resolve(ctx context.Context, q ResolveRequest) (Resolution, er
 	}
 	whole, err := c.isMended(ctx, row.ID)
 	if err != nil && !q.GiveUp {
-		return Resolution{}, err
+		return Resolution{}, lookFirst(row, err)
 	}
+	whole = whole || err != nil // given up without a look
 	out, err := c.planResolve(row.ID, q, lost, whole)
 	c.namePaths(ctx, out.at, out.GivenUp)
 	switch {

@@ -59,6 +59,17 @@ func (c *Catalog) isMended(ctx context.Context, id twophase.TableID) (bool, erro
 	return err == nil, c.objectsError(t.uri, err)
 }
 
+// lookFirst: a replaced table is not closed before its log was looked at.
+func lookFirst(row TableInfo, err error) error {
+	own, ok := errors.AsType[*Error](err)
+	if !ok {
+		return err
+	}
+	out := *own
+	out.Message = fmt.Sprintf("whether the log of table %s is its own again cannot be looked at: %s. If its location is gone for good: --give-up", row.Name, own.Message)
+	return &out
+}
+
 // isLogsOwn: what stands there cannot be read as this table's log, in contrast to a store
 // that does not answer.
 func isLogsOwn(err error) bool {
