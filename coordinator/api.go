@@ -351,6 +351,7 @@ type Status struct {
 	CatalogID        string
 	Incarnation      string
 	Position         twophase.Position
+	Codec            uint32 // that is switched on
 	LastEntry        time.Time
 	Checkpoint       twophase.Position
 	Shown            twophase.SnapshotVersion

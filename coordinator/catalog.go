@@ -152,7 +152,7 @@ func (c *Catalog) build(ctx context.Context) error {
 	}
 	for _, run := range []func(context.Context){
 		c.seq.run, c.publisher.run, c.manifests.run, c.openTxns.run, c.checkpoints.run, c.sweeper.run, c.expire, c.poll, c.countFences, c.watchOwners, c.forget,
-		c.follow, c.replicas.run, c.openTxns.watch, c.endLeases,
+		c.follow, c.replicas.run, c.openTxns.watch, c.endLeases, c.switchOn,
 	} {
 		c.spawn(run)
 	}

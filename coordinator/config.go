@@ -12,6 +12,7 @@ import (
 	"github.com/txcoord/txcoord/lock"
 	"github.com/txcoord/txcoord/tables"
 	"github.com/txcoord/txcoord/tables/objstore"
+	"github.com/txcoord/txcoord/twophase"
 )
 
 // Objects finds the object store behind a URI.
@@ -105,6 +106,7 @@ type Limits struct {
 	FollowInterval   time.Duration // between looks for what other replicas append, at most; 1 s, five times that where the store tells
 	TakeOverAfter    time.Duration // after which a replica does what follows from another's entry; 500 ms
 	Heartbeat        time.Duration // between announcements of a replica; 5 s
+	MaxCodec         int           // newest encoding of the journal to switch on (R17); the newest that this build knows
 	LeaseTTL         time.Duration // of a lease if it does not say; 24 h
 	MaxLeaseTTL      time.Duration // 30 days
 	LeaseCount       int           // leases of the catalog; 1,000
@@ -137,6 +139,7 @@ func (l Limits) withDefaults() Limits {
 	def(&l.FollowInterval, time.Second)
 	def(&l.TakeOverAfter, 500*time.Millisecond)
 	def(&l.Heartbeat, 5*time.Second)
+	def(&l.MaxCodec, twophase.CodecVersion)
 	def(&l.LeaseTTL, 24*time.Hour)
 	def(&l.MaxLeaseTTL, 30*24*time.Hour)
 	def(&l.LeaseCount, 1000)

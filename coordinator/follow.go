@@ -84,16 +84,21 @@ const latestWait = 2 * time.Second
 
 // freshLatest folds what other replicas have appended, before "latest" is said (R5).
 // While the store does not answer, what is in memory is the latest: readers go on, and
-// what they have seen before is in it (AtLeast).
-func (c *Catalog) freshLatest(ctx context.Context) {
+// what they have seen before is in it (AtLeast). A build that is too old to read on has
+// no latest: others have.
+func (c *Catalog) freshLatest(ctx context.Context) error {
 	if !c.cfg.SharedStore {
-		return
+		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, latestWait)
 	defer cancel()
 	if err := c.catchUp(ctx); err != nil && ctx.Err() == nil {
 		c.log.Warn("the latest snapshot is answered from memory", "error", err)
 	}
+	if errors.Is(c.ledger.stopped(), twophase.ErrUnknownRecord) {
+		return c.isOld()
+	}
+	return nil
 }
 
 // watchRing hears of entries. Those that are folded already, of this replica's own

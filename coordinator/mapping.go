@@ -252,6 +252,8 @@ func (c *Catalog) ledgerError(err error) error {
 		return err
 	case errors.Is(c.ledger.stopped(), lock.ErrBehind):
 		return c.isBehind(err)
+	case errors.Is(c.ledger.stopped(), twophase.ErrUnknownRecord):
+		return c.isOld()
 	case c.ledger.stopped() != nil:
 		return &Error{Reason: JournalContradiction, Message: "the catalog takes no writes: its journal does not fit what was folded or published; an operator has to look", Cause: c.ledger.stopped()}
 	case c.life.Err() != nil:

@@ -106,7 +106,7 @@ func (r *replicas) beat(ctx context.Context) error {
 
 func (r *replicas) own() replicaRecord {
 	return replicaRecord{
-		Format: 1, ID: r.id, Address: r.c.cfg.Address, Build: r.c.cfg.Version, Codec: twophase.CodecVersion,
+		Format: 1, ID: r.id, Address: r.c.cfg.Address, Build: r.c.cfg.Version, Codec: int(r.c.codec()),
 		Position: r.c.next(), Snapshot: r.c.Shown(), Started: r.started, At: r.c.cfg.Now(),
 	}
 }

@@ -68,7 +68,9 @@ func (c *Catalog) only(s Snapshot, filter []string) (Snapshot, error) {
 func (c *Catalog) resolveSnapshot(ctx context.Context, ref SnapshotRef) (*tableSet, error) {
 	version := ref.Version
 	if version == 0 || version > c.Shown() {
-		c.freshLatest(ctx)
+		if err := c.freshLatest(ctx); err != nil {
+			return nil, err
+		}
 	}
 	switch {
 	case ref.Tag != "":

@@ -11,6 +11,7 @@ func (c *Catalog) Status(context.Context) (Status, error) {
 	st := Status{ManifestSnapshot: c.manifests.written(), OpenTransactions: len(c.openTxns.list()), Replicas: c.replicas.list(), Troubles: c.troubles.list()}
 	c.ledger.read(func(s *twophase.State) {
 		st.CatalogID, st.Incarnation, st.Position = s.Catalog(), s.Incarnation(), s.Next()
+		st.Codec = s.Codec()
 		st.LastEntry, st.Checkpoint, st.Shown = s.Time().Std(), s.Checkpoint().Position, s.Shown()
 		_, since := s.Floor()
 		st.RememberedSince = since.Std()

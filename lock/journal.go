@@ -92,8 +92,8 @@ func ExistingJournal(ctx context.Context, store Store) (*Journal, error) {
 }
 
 func journalOf(store Store, meta Meta) (*Journal, error) {
-	if meta.Codec != twophase.CodecVersion {
-		return nil, fmt.Errorf("%w: %d, this build knows %d", ErrOtherCodec, meta.Codec, twophase.CodecVersion)
+	if meta.Codec < twophase.FirstCodec || meta.Codec > twophase.CodecVersion {
+		return nil, fmt.Errorf("%w: %d, this build knows those up to %d", ErrOtherCodec, meta.Codec, twophase.CodecVersion)
 	}
 	return &Journal{store: store, meta: meta, revisions: map[twophase.Position]Revision{}}, nil
 }
@@ -133,7 +133,7 @@ func NewMeta(catalog string, slots int) Meta {
 	if slots == 0 {
 		slots = DefaultSlots
 	}
-	return Meta{Format: 1, Catalog: catalog, Incarnation: randomID(), Slots: slots, Codec: twophase.CodecVersion, Secret: randomID() + randomID()}
+	return Meta{Format: 1, Catalog: catalog, Incarnation: randomID(), Slots: slots, Codec: twophase.FirstCodec, Secret: randomID() + randomID()}
 }
 
 func randomID() string {

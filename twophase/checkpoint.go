@@ -2,6 +2,7 @@ package twophase
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -35,7 +36,7 @@ func (s *State) EncodeCheckpoint(series string) (index CheckpointObject, segment
 		s.series = series
 	}
 	segments = s.segments()
-	m := &recordpb.CheckpointIndex{Codec: CodecVersion, Head: s.headToPB()}
+	m := &recordpb.CheckpointIndex{Codec: s.codec, Head: s.headToPB()}
 	for i := range segments {
 		m.Segments = append(m.Segments, refToPB(segments[i].Ref))
 	}
@@ -153,10 +154,13 @@ func DecodeCheckpoint(index []byte, load func(ObjectRef) ([]byte, error)) (*Stat
 	if err := proto.Unmarshal(index, &m); err != nil {
 		return nil, fmt.Errorf("decode checkpoint index: %w", err)
 	}
-	if f := unknownField(m.ProtoReflect()); f != "" || m.GetCodec() != CodecVersion {
-		return nil, fmt.Errorf("%w: checkpoint codec %d, unknown field %q", ErrUnknownRecord, m.GetCodec(), f)
+	if f := unknownField(m.ProtoReflect()); f != "" {
+		return nil, fmt.Errorf("%w: unknown field in %s of a checkpoint", ErrUnknownRecord, f)
 	}
 	h := m.GetHead()
+	if err := errors.Join(knownCodec(m.GetCodec()), knownCodec(h.GetCodecEnabled())); err != nil {
+		return nil, fmt.Errorf("checkpoint: %w", err)
+	}
 	s := NewState(h.GetCatalog(), h.GetIncarnation())
 	s.next, s.previous, s.time, s.writer = Position(h.GetPosition()), hashFromPB(h.GetPrevious()), Time(h.GetTimeMs()), h.GetWriter()
 	s.floor, s.floorTime, s.shown = Position(h.GetFloor()), Time(h.GetFloorTimeMs()), SnapshotVersion(h.GetSnapshot())

@@ -12,8 +12,8 @@ import (
 	"github.com/txcoord/txcoord/twophase/recordpb"
 )
 
-// CodecVersion is the version of the entry and checkpoint encoding.
-const CodecVersion = 1
+// FirstCodec is what every journal begins with.
+const FirstCodec = 1
 
 // ErrUnknownRecord means that an entry holds a record, or a field anywhere in
 // one, that this build does not know. The fold stops there: skipping it would
@@ -49,8 +49,8 @@ func decodeEntry(b []byte, weak weakness) (*Entry, error) {
 	if field := unknownField(m.ProtoReflect()); field != "" && !weak.has(weakSkipUnknown) {
 		return nil, fmt.Errorf("%w: unknown field in %s at position %d", ErrUnknownRecord, field, m.GetHeader().GetPosition())
 	}
-	if c := m.GetHeader().GetCodec(); c != CodecVersion {
-		return nil, fmt.Errorf("%w: codec %d, known is %d", ErrUnknownRecord, c, CodecVersion)
+	if err := knownCodec(m.GetHeader().GetCodec()); err != nil {
+		return nil, err
 	}
 	e := &Entry{Header: headerFromPB(m.GetHeader()), Records: make([]Record, 0, len(m.GetRecords()))}
 	for i, r := range m.GetRecords() {
@@ -64,6 +64,14 @@ func decodeEntry(b []byte, weak weakness) (*Entry, error) {
 		e.Records = append(e.Records, rec)
 	}
 	return e, nil
+}
+
+// knownCodec refuses what a newer build wrote, or is allowed to write from now on.
+func knownCodec(c uint32) error {
+	if c < FirstCodec || c > CodecVersion {
+		return fmt.Errorf("%w: it is written in codec %d, and this build knows those up to %d", ErrUnknownRecord, c, CodecVersion)
+	}
+	return nil
 }
 
 // unknownField names the first message that carries a field this build does not know.
@@ -93,14 +101,14 @@ func recordSize(r Record) int { return proto.Size(recordToPB(r)) + 8 }
 
 func headerToPB(h *Header) *recordpb.Header {
 	return &recordpb.Header{
-		Codec: CodecVersion, Catalog: h.Catalog, Incarnation: h.Incarnation, Position: uint64(h.Position),
+		Codec: max(h.Codec, FirstCodec), Catalog: h.Catalog, Incarnation: h.Incarnation, Position: uint64(h.Position),
 		Previous: hashToPB(h.Previous), TimeMs: int64(h.Time), Writer: h.Writer, Checkpoint: checkpointedToPB(&h.Checkpoint),
 	}
 }
 
 func headerFromPB(m *recordpb.Header) Header {
 	return Header{
-		Catalog: m.GetCatalog(), Incarnation: m.GetIncarnation(), Position: Position(m.GetPosition()),
+		Codec: m.GetCodec(), Catalog: m.GetCatalog(), Incarnation: m.GetIncarnation(), Position: Position(m.GetPosition()),
 		Previous: hashFromPB(m.GetPrevious()), Time: Time(m.GetTimeMs()), Writer: m.GetWriter(),
 		Checkpoint: checkpointedFromPB(m.GetCheckpoint()),
 	}
@@ -236,7 +244,7 @@ func recordFromPB(m *recordpb.Record) (Record, error) {
 	case *recordpb.Record_Rebuilt:
 		return rebuiltFromPB(r.Rebuilt), nil
 	case *recordpb.Record_Build:
-		return &BuildEnabled{Codec: r.Build.GetCodec()}, nil
+		return &BuildEnabled{Codec: r.Build.GetCodec()}, knownCodec(r.Build.GetCodec())
 	}
 	return nil, ErrUnknownRecord
 }

@@ -208,12 +208,13 @@ func genRecord(t *rapid.T) twophase.Record {
 			Shown:   twophase.SnapshotVersion(rapid.Uint64().Draw(t, "shown")),
 		}
 	}
-	return &twophase.BuildEnabled{Codec: rapid.Uint32().Draw(t, "codec")}
+	return &twophase.BuildEnabled{Codec: rapid.Uint32Range(twophase.FirstCodec, twophase.CodecVersion).Draw(t, "codec")}
 }
 
 func genEntry(t *rapid.T) *twophase.Entry {
 	return &twophase.Entry{
 		Header: twophase.Header{
+			Codec:   rapid.Uint32Range(twophase.FirstCodec, twophase.CodecVersion).Draw(t, "codec"),
 			Catalog: "c" + genText(t, "catalog"), Incarnation: genText(t, "incarnation"), Position: twophase.Position(rapid.Uint64().Draw(t, "position")),
 			Previous: genHash(t), Time: twophase.Time(rapid.Int64().Draw(t, "time")), Writer: genText(t, "writer"),
 			Checkpoint: twophase.Checkpointed{Position: twophase.Position(rapid.Uint64().Draw(t, "checkpoint")), Object: genRef(t)},
@@ -288,7 +289,7 @@ func TestCodecRefusesOtherCodecs(t *testing.T) {
 	if err := proto.Unmarshal((&twophase.Entry{Header: twophase.Header{Catalog: "c"}}).Encode(), &m); err != nil {
 		t.Fatal(err)
 	}
-	m.GetHeader().Codec++
+	m.GetHeader().Codec = twophase.CodecVersion + 1
 	b, err := proto.Marshal(&m)
 	if err != nil {
 		t.Fatal(err)
@@ -296,8 +297,13 @@ func TestCodecRefusesOtherCodecs(t *testing.T) {
 	if _, err := twophase.DecodeEntry(b); !errors.Is(err, twophase.ErrUnknownRecord) {
 		t.Fatalf("other codec: %v", err)
 	}
+	// One that would let others write in such a codec stops the fold before they do.
+	enabled := &twophase.Entry{Records: []twophase.Record{&twophase.BuildEnabled{Codec: twophase.CodecVersion + 1}}}
+	if _, err := twophase.DecodeEntry(enabled.Encode()); !errors.Is(err, twophase.ErrUnknownRecord) {
+		t.Fatalf("another codec switched on: %v", err)
+	}
 	// An entry without a record in one of its places is of a kind that we do not know.
-	m.GetHeader().Codec--
+	m.GetHeader().Codec = twophase.FirstCodec
 	m.Records = []*recordpb.Record{{}}
 	if b, err = proto.Marshal(&m); err != nil {
 		t.Fatal(err)

@@ -252,7 +252,7 @@ func (s *State) Entry(d Decision, clock Time, writer string) (*Entry, error) {
 	}
 	return &Entry{
 		Header: Header{
-			Catalog: s.catalog, Incarnation: s.incarnation, Position: s.next, Previous: s.previous,
+			Codec: s.codec, Catalog: s.catalog, Incarnation: s.incarnation, Position: s.next, Previous: s.previous,
 			Time: clock, Writer: writer, Checkpoint: s.checkpoint,
 		},
 		Records: d.Records,

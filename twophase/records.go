@@ -376,8 +376,10 @@ type KnownPart struct {
 	Change  ChangeNumber
 }
 
-// BuildEnabled switches record kinds on, after every live replica announced
-// that it knows them (R17).
+// BuildEnabled switches a codec on, and with it the records and fields that came with
+// it, after every live replica announced that it knows them: the entries behind this
+// one are written in it (R17). It never goes back. A build that does not know the codec
+// stops at this record.
 type BuildEnabled struct{ Codec uint32 }
 
 func (*Committed) kind() string      { return "commit" }
@@ -407,6 +409,8 @@ func (*LeaseEnded) kind() string     { return "lease_end" }
 
 // Header stands in front of every entry (R1, R7).
 type Header struct {
+	// Codec is the encoding that was switched on when the entry was made; 0 is the first.
+	Codec       uint32
 	Catalog     string
 	Incarnation string
 	Position    Position

@@ -272,7 +272,7 @@ type State struct {
 func NewState(catalog, incarnation string) *State {
 	return &State{
 		catalog: catalog, incarnation: incarnation,
-		caps: DefaultCaps, codec: CodecVersion,
+		caps: DefaultCaps, codec: FirstCodec,
 		tables: map[TableID]*Table{}, byName: map[string]TableID{}, byURI: map[string]TableID{},
 		outcomes: map[TxnID]*Outcome{}, tags: map[string]SnapshotVersion{}, leases: map[string]*Lease{},
 		ranges: map[uint64][]TxnID{}, encoded: map[segment]CheckpointObject{},
@@ -286,6 +286,10 @@ func (s *State) Catalog() string { return s.catalog }
 
 // Incarnation names the journal's life; rebuild begins a new one (R7).
 func (s *State) Incarnation() string { return s.incarnation }
+
+// Codec is the encoding that is switched on: what needs a newer one may not be written
+// yet (R17).
+func (s *State) Codec() uint32 { return s.codec }
 
 // Next is the position of the entry that is folded next.
 func (s *State) Next() Position { return s.next }

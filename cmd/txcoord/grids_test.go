@@ -93,7 +93,7 @@ orders  8        none: the version has one  kept: nothing has expired           
 `},
 		"status": {func(g *grid) {
 			statusGrid(g, &txcoordv1.GetStatusResponse{
-				LatestSnapshot: 9, ManifestSnapshot: 7, Position: 12, CheckpointPosition: 4, CatalogId: "c", Incarnation: "i",
+				LatestSnapshot: 9, ManifestSnapshot: 7, Position: 12, Codec: 1, CheckpointPosition: 4, CatalogId: "c", Incarnation: "i",
 				ServerVersion: "v1", Tables: 2, LastEntryAt: at,
 				OpenRounds: []*txcoordv1.Round{{Id: "5.0", OpenedAt: at, Transactions: 2, Tables: []string{"orders", "items"}}},
 				Frozen:     []*txcoordv1.FrozenTable{{Table: "orders", Freeze: frozen.GetFreeze()}},
@@ -101,7 +101,7 @@ orders  8        none: the version has one  kept: nothing has expired           
 		}, `server             v1
 catalog id         c
 incarnation        i
-journal            12 entries, checkpoint at 4
+journal            12 entries, checkpoint at 4, codec 1
 newest entry       2026-11-29T12:00:00Z
 snapshot           9
 manifest           snapshot 7, 2 behind

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/txcoord/txcoord/twophase"
 )
 
 // limit is one bound that a server has. Its name is that of the errors.
@@ -49,6 +51,7 @@ var limits = []limit{
 	{"follow_interval", "between looks for what other replicas append, at most; five times that with etcd, which tells", "1s", func(c *Config) any { return &c.coordinator.FollowInterval }},
 	{"take_over_after", "that a replica leaves what follows from another's entry to that one", "500ms", func(c *Config) any { return &c.coordinator.TakeOverAfter }},
 	{"heartbeat", "between announcements of a replica", "5s", func(c *Config) any { return &c.coordinator.Heartbeat }},
+	{"max_codec", "is the newest encoding of the journal that this server agrees to; a way back to an older build stays open until all agree", fmt.Sprint(twophase.CodecVersion), func(c *Config) any { return &c.coordinator.MaxCodec }},
 	{"store_grace", "in which an object store may still apply a put that it accepted; a replaced table is not resolved before", "10m", func(c *Config) any { return &c.coordinator.StoreGrace }},
 	{"lease_ttl", "of a lease that does not say", "24h", func(c *Config) any { return &c.coordinator.LeaseTTL }},
 	{"max_lease_ttl", "of a lease, at most", "720h", func(c *Config) any { return &c.coordinator.MaxLeaseTTL }},

@@ -26,7 +26,7 @@ func statusGrid(g *grid, a *txcoordv1.GetStatusResponse) {
 	g.pair("server", a.GetServerVersion())
 	g.pair("catalog id", a.GetCatalogId())
 	g.pair("incarnation", a.GetIncarnation())
-	g.pair("journal", fmt.Sprintf("%d entries, checkpoint at %d", a.GetPosition(), a.GetCheckpointPosition()))
+	g.pair("journal", fmt.Sprintf("%d entries, checkpoint at %d, codec %d", a.GetPosition(), a.GetCheckpointPosition(), a.GetCodec()))
 	g.pair("newest entry", a.GetLastEntryAt())
 	g.pair("snapshot", a.GetLatestSnapshot())
 	g.pair("manifest", fmt.Sprintf("snapshot %d, %d behind", a.GetManifestSnapshot(), a.GetLatestSnapshot()-a.GetManifestSnapshot()))
@@ -35,9 +35,9 @@ func statusGrid(g *grid, a *txcoordv1.GetStatusResponse) {
 	g.pair("open transactions", a.GetOpenTransactions())
 	if len(a.GetReplicas()) > 0 {
 		g.gap()
-		g.row("REPLICA", "ADDRESS", "BUILD", "BEHIND", "SNAPSHOT", "STARTED", "LAST SEEN")
+		g.row("REPLICA", "ADDRESS", "BUILD", "CODEC", "BEHIND", "SNAPSHOT", "STARTED", "LAST SEEN")
 		for _, r := range a.GetReplicas() {
-			g.row(r.GetId(), orDash(r.GetAddress()), r.GetBuild(), behind(a, r), r.GetSnapshot(), clock(r.GetStartedAt()), lastSeen(r))
+			g.row(r.GetId(), orDash(r.GetAddress()), r.GetBuild(), r.GetCodec(), behind(a, r), r.GetSnapshot(), clock(r.GetStartedAt()), lastSeen(r))
 		}
 	}
 	if len(a.GetTroubles()) > 0 {

@@ -297,7 +297,7 @@ func diffToProto(d coordinator.Diff) *pb.DiffSnapshotsResponse {
 func statusToProto(s coordinator.Status, version string) *pb.GetStatusResponse {
 	return &pb.GetStatusResponse{
 		ServerVersion: whole(version), CatalogId: whole(s.CatalogID), Incarnation: whole(s.Incarnation),
-		Position: uint64(s.Position), LastEntryAt: timestamp(s.LastEntry), CheckpointPosition: uint64(s.Checkpoint),
+		Codec: s.Codec, Position: uint64(s.Position), LastEntryAt: timestamp(s.LastEntry), CheckpointPosition: uint64(s.Checkpoint),
 		ManifestSnapshot: uint64(s.ManifestSnapshot), RememberedSince: timestamp(s.RememberedSince),
 		Tables: uint32(s.Tables), OpenTransactions: uint32(s.OpenTransactions),
 		OpenRounds: each(s.Rounds[:min(len(s.Rounds), maxRounds)], func(r coordinator.RoundInfo) *pb.Round {

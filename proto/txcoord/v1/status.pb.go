@@ -115,7 +115,10 @@ type GetStatusResponse struct {
 	// The processes that serve the catalog, the one that answers first.
 	Replicas []*Replica `protobuf:"bytes,15,rep,name=replicas,proto3" json:"replicas,omitempty"`
 	// Places whose requests fail at present, as this replica sees it.
-	Troubles      []*Trouble `protobuf:"bytes,16,rep,name=troubles,proto3" json:"troubles,omitempty"`
+	Troubles []*Trouble `protobuf:"bytes,16,rep,name=troubles,proto3" json:"troubles,omitempty"`
+	// The version of the journal's encoding that is switched on: builds that do not know
+	// it cannot serve the catalog.
+	Codec         uint32 `protobuf:"varint,17,opt,name=codec,proto3" json:"codec,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -262,6 +265,13 @@ func (x *GetStatusResponse) GetTroubles() []*Trouble {
 	return nil
 }
 
+func (x *GetStatusResponse) GetCodec() uint32 {
+	if x != nil {
+		return x.Codec
+	}
+	return 0
+}
+
 // OpenedTable is a table whose mode became open by itself.
 type OpenedTable struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -336,7 +346,7 @@ type Replica struct {
 	Address string `protobuf:"bytes,2,opt,name=address,proto3" json:"address,omitempty"`
 	// The version of its build.
 	Build string `protobuf:"bytes,3,opt,name=build,proto3" json:"build,omitempty"`
-	// The version of the journal's encoding that it writes.
+	// The newest version of the journal's encoding that it agrees to.
 	Codec uint32 `protobuf:"varint,4,opt,name=codec,proto3" json:"codec,omitempty"`
 	// Entries of the journal that it had folded.
 	Position uint64 `protobuf:"varint,5,opt,name=position,proto3" json:"position,omitempty"`
@@ -599,7 +609,7 @@ const file_txcoord_v1_status_proto_rawDesc = "" +
 	"txcoord.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17txcoord/v1/common.proto\x1a\x17txcoord/v1/tables.proto\"X\n" +
 	"\x10GetStatusRequest\x12\x18\n" +
 	"\acatalog\x18\x01 \x01(\tR\acatalog\x12*\n" +
-	"\x11at_least_snapshot\x18\x02 \x01(\x04R\x0fatLeastSnapshot\"\xe2\x05\n" +
+	"\x11at_least_snapshot\x18\x02 \x01(\x04R\x0fatLeastSnapshot\"\xf8\x05\n" +
 	"\x11GetStatusResponse\x12'\n" +
 	"\x0flatest_snapshot\x18\x01 \x01(\x04R\x0elatestSnapshot\x12%\n" +
 	"\x0eserver_version\x18\x02 \x01(\tR\rserverVersion\x12\x1d\n" +
@@ -619,7 +629,8 @@ const file_txcoord_v1_status_proto_rawDesc = "" +
 	"\x06frozen\x18\r \x03(\v2\x17.txcoord.v1.FrozenTableR\x06frozen\x12/\n" +
 	"\x06opened\x18\x0e \x03(\v2\x17.txcoord.v1.OpenedTableR\x06opened\x12/\n" +
 	"\breplicas\x18\x0f \x03(\v2\x13.txcoord.v1.ReplicaR\breplicas\x12/\n" +
-	"\btroubles\x18\x10 \x03(\v2\x13.txcoord.v1.TroubleR\btroubles\"V\n" +
+	"\btroubles\x18\x10 \x03(\v2\x13.txcoord.v1.TroubleR\btroubles\x12\x14\n" +
+	"\x05codec\x18\x11 \x01(\rR\x05codec\"V\n" +
 	"\vOpenedTable\x12\x19\n" +
 	"\btable_id\x18\x01 \x01(\tR\atableId\x12\x14\n" +
 	"\x05table\x18\x02 \x01(\tR\x05table\x12\x16\n" +
