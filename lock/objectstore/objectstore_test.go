@@ -31,11 +31,11 @@ import (
 
 func TestMain(m *testing.M) {
 	if rivals.Main(func(ctx context.Context, where string) (lock.Store, error) {
-		var cfg s3obj.Config
-		if err := json.Unmarshal([]byte(where), &cfg); err != nil {
+		var p place
+		if err := json.Unmarshal([]byte(where), &p); err != nil {
 			return nil, err
 		}
-		bucket, err := s3obj.New(ctx, cfg)
+		bucket, err := p.open(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -198,15 +198,55 @@ var full = flag.Bool("full", false, "run the slow cases too")
 // slow are cases with many pages, which memory and the bucket's own suite show as well.
 var slow = []string{"ScanMissesNothing", "ScanIsOrdered"}
 
+// place is a bucket that other processes can find. One field is set.
+type place struct {
+	S3    *s3obj.Config  `json:",omitempty"`
+	GCS   *gcsobj.Config `json:",omitempty"`
+	Azure *azobj.Config  `json:",omitempty"`
+}
+
+func (p place) open(ctx context.Context) (objects interface {
+	objstore.Conditional
+	Close() error
+}, err error,
+) {
+	switch {
+	case p.GCS != nil:
+		return gcsobj.New(ctx, *p.GCS)
+	case p.Azure != nil:
+		return azobj.New(ctx, *p.Azure)
+	}
+	return s3obj.New(ctx, *p.S3)
+}
+
 func TestProcessesRace(t *testing.T) {
 	t.Parallel()
-	cfg := config(t, servers.StartVersity(t))
-	where, err := json.Marshal(cfg)
-	if err != nil {
-		t.Fatal(err)
+	for name, at := range map[string]func(*testing.T) place{
+		"S3": func(t *testing.T) place {
+			cfg := config(t, servers.StartVersity(t))
+			return place{S3: &cfg}
+		},
+		"GCS": func(t *testing.T) place {
+			g := servers.StartGCS(t)
+			return place{GCS: &gcsobj.Config{Bucket: g.Bucket(t), Endpoint: g.Endpoint, Anonymous: true}}
+		},
+		"Azure": func(t *testing.T) place {
+			a := servers.StartAzure(t)
+			return place{Azure: &azobj.Config{Account: a.Account, Container: a.Container(t), Endpoint: a.Endpoint, Key: a.Key}}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := at(t)
+			where, err := json.Marshal(p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			objects, err := p.open(t.Context())
+			store := open(t, objectstore.Config{Objects: closing(t, objects, err)})
+			rivals.Race(t, store, string(where), rivals.Config{Processes: 4, Writers: 4, Keys: 25, Increments: 3})
+		})
 	}
-	store := open(t, objectstore.Config{Objects: bucket(t, cfg)})
-	rivals.Race(t, store, string(where), rivals.Config{Processes: 4, Writers: 4, Keys: 25, Increments: 3})
 }
 
 func TestProbe(t *testing.T) {
