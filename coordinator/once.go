@@ -1,0 +1,182 @@
+package coordinator
+
+import (
+	"context"
+	"slices"
+
+	"github.com/txcoord/txcoord/lock"
+	"github.com/txcoord/txcoord/tables"
+	"github.com/txcoord/txcoord/twophase"
+)
+
+// CommitOnce is Begin, Stage and Commit in one call, by key. Small payloads become
+// durable together with the decision.
+func (c *Catalog) CommitOnce(ctx context.Context, r OnceRequest) (Outcome, string, error) {
+	if r.Key == "" {
+		return Outcome{}, "", fieldError("key", "", "is missing", "give a key: by it the call can be repeated safely")
+	}
+	ref, err := c.newRef(r.Key, r.Attempt, 0)
+	if err != nil {
+		return Outcome{}, "", err
+	}
+	ref = c.openTxns.known(ref)
+	ctx, work := c.cfg.Telemetry.Commit(ctx, ref.id)
+	o, token, err := c.commitOnce(ctx, ref, r)
+	c.answered(ctx, work, ref.id, o, err)
+	return o, token, err
+}
+
+func (c *Catalog) commitOnce(ctx context.Context, ref txnRef, r OnceRequest) (Outcome, string, error) {
+	want, decided, err := c.decidedOnce(ref, r)
+	if err != nil {
+		return Outcome{}, "", err
+	}
+	if decided {
+		o, err := c.answer(ctx, ref, want, r.Wait, r.WaitLimit)
+		return o, c.tokenOf(ref), err
+	}
+	want, err = c.decideOnce(ctx, ref, r)
+	if err = c.afterHead(ctx, err); err != nil {
+		if want, decided, _ = c.decidedOnce(ref, r); !decided || want.digests == nil {
+			return Outcome{}, "", err
+		}
+	}
+	o, err := c.answer(ctx, ref, want, r.Wait, r.WaitLimit)
+	c.dropOnce(ref, want, err)
+	return want.warn(o), c.tokenOf(ref), err
+}
+
+// dropOnce removes what a call staged for a transaction that was decided without it:
+// it was aborted, or another call of the same was quicker. While the outcome is open
+// it stays.
+func (c *Catalog) dropOnce(ref txnRef, want content, answer error) {
+	var due []payloadID
+	c.ledger.read(func(s *twophase.State) {
+		o := s.Outcome(ref.id)
+		if o == nil || answer == nil && o.Commit != nil && o.Commit.Begun == ref.begun {
+			return
+		}
+		for table, digests := range want.digests {
+			for _, d := range digests {
+				p := payloadID{Begun: ref.begun, Txn: ref.id, Table: table, Digest: d}
+				if o.Abort != nil || !names(o, p) {
+					due = append(due, p)
+				}
+			}
+		}
+	})
+	c.sweeper.add(due)
+}
+
+// decidedOnce: a repeated call of a decided transaction is compared with what is
+// decided, and not with tables that have moved on since.
+func (c *Catalog) decidedOnce(ref txnRef, r OnceRequest) (content, bool, error) {
+	var parts []twophase.Part
+	c.ledger.read(func(s *twophase.State) {
+		if o := s.Outcome(ref.id); o != nil && o.Commit != nil {
+			parts = slices.Clone(o.Commit.Parts)
+		}
+	})
+	if o, ok := c.decidedOutcome(ref.id); ok && o.Aborted != nil {
+		return content{}, true, abortedError(o)
+	}
+	if parts == nil {
+		return content{}, false, nil
+	}
+	releases, err := c.releases(ref.id, r.Releases)
+	if err != nil {
+		return content{}, true, err
+	}
+	want := content{releases: releases, digests: map[twophase.TableID][]twophase.Digest{}}
+	for _, t := range r.Tables {
+		row, err := c.tableOf(ref.id, t.Table)
+		if err != nil {
+			return content{}, true, err
+		}
+		for i := range parts {
+			if parts[i].Table == row.ID {
+				if want.digests[row.ID], err = c.digestOnce(ref.id, t, &parts[i]); err != nil {
+					return content{}, true, err
+				}
+			}
+		}
+	}
+	return want, true, nil
+}
+
+// digestOnce is the digest that a repeated call has for a table.
+func (c *Catalog) digestOnce(txn twophase.TxnID, t OnceTable, was *twophase.Part) ([]twophase.Digest, error) {
+	if t.Alter != nil {
+		return was.Digests, nil // made from a version that is gone: the key says that it is the same
+	}
+	in := tables.DigestInput{Table: was.Table, MetaDataID: was.MetaDataID, Read: t.Read, Actions: t.Actions}
+	if t.Create != nil {
+		uri, err := canonicalTable(t.Create.URI)
+		if err != nil {
+			return nil, inputError(t.Table, err)
+		}
+		in.Read, in.Options = tables.ReadDeclaration{Blind: true}, specOf(txn, t.Table, uri, t.Create).Options()
+	}
+	return []twophase.Digest{tables.Digest(in)}, nil
+}
+
+func (c *Catalog) decideOnce(ctx context.Context, ref txnRef, r OnceRequest) (content, error) {
+	rows := make([]TableInfo, len(r.Tables))
+	for i, t := range r.Tables {
+		var err error
+		if rows[i] = newRow(createdID(ref.id, t.Table), t.Table); t.Create == nil {
+			if rows[i], err = c.table(t.Table); err != nil {
+				return content{}, err
+			}
+		}
+	}
+	releases, err := c.releases(ref.id, r.Releases)
+	if err != nil {
+		return content{}, err
+	}
+	if err := c.checkTables(rows, r.Reads, releases, r.Wait); err != nil {
+		return content{}, err
+	}
+	parts := make([]*part, len(r.Tables))
+	err = parallelIndex(len(r.Tables), 32, func(i int) (err error) {
+		ctx, work := c.cfg.Telemetry.Stage(ctx, ref.id, r.Tables[i].Table)
+		parts[i], err = c.stageOnce(ctx, ref, r.Client, r.Tables[i])
+		work.Staged(failure(err))
+		return err
+	})
+	if err != nil {
+		return content{}, err
+	}
+	return contentOf(parts, releases), c.decide(ctx, ref, parts, r.Reads, releases, r.VerifyFiles)
+}
+
+// stageOnce stages a part that is committed in the same call. One that needs an object
+// is listed like others: if the commit is refused, the next try finds it, and if there
+// is none it expires.
+func (c *Catalog) stageOnce(ctx context.Context, ref txnRef, client string, t OnceTable) (*part, error) {
+	piece, row, _, err := c.piece(ctx, ref, t)
+	if err != nil {
+		return nil, err
+	}
+	digest := piece.digest()
+	var p *part
+	if t.Create != nil {
+		p, err = c.joinNew(row, []twophase.Digest{digest}, []*payload{piece})
+	} else {
+		p, err = c.join(ctx, row, []twophase.Digest{digest}, []*payload{piece})
+	}
+	if err != nil {
+		return nil, err
+	}
+	id := payloadID{Begun: ref.begun, Txn: ref.id, Table: row.ID, Digest: digest}
+	w, err := c.payloads.prepare(ctx, id, piece)
+	if err != nil {
+		return nil, c.storeError(err)
+	}
+	if w != nil {
+		p.writes = []lock.Write{*w}
+	} else {
+		c.openTxns.staged(ref, client, id, row.Name, int64(len(t.Actions)), false)
+	}
+	return p, nil
+}
