@@ -85,10 +85,10 @@ func checkKey(ops []operation, limit time.Duration) error {
 		Init: func() []any { return []any{""} },
 		Step: func(state, in, _ any) []any { return step(state.(string), in.(operation)) },
 	}
-	switch porcupine.CheckOperationsTimeout(model.ToModel(), history, limit) {
-	case porcupine.Ok:
+	switch found := porcupine.CheckOperationsTimeout(model.ToModel(), history, limit); {
+	case found == porcupine.Ok:
 		return nil
-	case porcupine.Unknown:
+	case found == porcupine.Unknown:
 		return ErrUndecided
 	}
 	var b strings.Builder
@@ -160,10 +160,10 @@ func mayCommit(state string, n uint32) bool {
 
 func mayRefuse(state string, op operation) bool {
 	n := op.of.n
-	switch op.refused {
-	case txcoordv1.ErrorReason_ERROR_REASON_KEY_COMMITTED:
+	switch {
+	case op.refused == txcoordv1.ErrorReason_ERROR_REASON_KEY_COMMITTED:
 		return strings.ContainsRune(state, rune(committed)) && at(state, n) != committed
-	case txcoordv1.ErrorReason_ERROR_REASON_ATTEMPT_UNDECIDED:
+	case op.refused == txcoordv1.ErrorReason_ERROR_REASON_ATTEMPT_UNDECIDED:
 		for before := uint32(1); before < n; before++ {
 			if at(state, before) == undecided {
 				return true

@@ -262,10 +262,8 @@ func refusal(err error) (reason txcoordv1.ErrorReason, unreached bool) {
 
 // definite reports whether a call has had no effect, and will have none.
 func definite(err error) bool {
-	switch status.Code(err) {
-	case codes.InvalidArgument, codes.NotFound, codes.AlreadyExists, codes.FailedPrecondition, codes.OutOfRange, codes.ResourceExhausted,
-		codes.PermissionDenied, codes.Unauthenticated, codes.Unimplemented:
-		return true
-	}
-	return false
+	return slices.Contains([]codes.Code{
+		codes.InvalidArgument, codes.NotFound, codes.AlreadyExists, codes.FailedPrecondition, codes.OutOfRange, codes.ResourceExhausted,
+		codes.PermissionDenied, codes.Unauthenticated, codes.Unimplemented,
+	}, status.Code(err))
 }
