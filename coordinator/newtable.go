@@ -66,7 +66,7 @@ func (c *Catalog) describeNew(ctx context.Context, txn twophase.TxnID, name stri
 	}
 	if mode == twophase.ModeFenced {
 		return nil, placed{}, fieldError("create.mode", mode.String(), "is not offered for a table that a transaction creates",
-			"create it as open, and change its mode when it is there")
+			"create it as open or exclusive, and when it is committed: tables fence "+name+" (tables create makes fenced tables by themselves)")
 	}
 	return specOf(txn, name, p.uri, n), p, nil
 }

@@ -88,15 +88,16 @@ func TestCreationRefuses(t *testing.T) {
 		"a short retention": {with(func(n *coordinator.NewTable) {
 			n.Properties = map[string]string{"delta.logRetentionDuration": "interval 1 hours"}
 		}), "logRetentionDuration"},
-		"a fenced one":      {with(func(n *coordinator.NewTable) { n.Mode = twophase.ModeFenced }), "create.mode"},
-		"a remove":          {with(same, remove("1")), "remove"},
-		"its own metadata":  {with(same, metaData(id, schema)), "metaData"},
-		"a partition value": {with(same, []byte(strings.Replace(string(add("1")), `"partitionValues":{}`, `"partitionValues":{"x":"1"}`, 1))), "partitionValues"},
-		"a broken line":     {with(same, []byte("{\"add\":\n")), "line"},
-		"what was read":     {coordinator.OnceTable{Table: "a", Read: readAt(3), Create: with(same).Create}, "read"},
-		"altered as well":   {coordinator.OnceTable{Table: "a", Create: with(same).Create, Alter: &tables.Alteration{SetProperties: map[string]string{"x": "1"}}}, "alter"},
-		"a name of another": {coordinator.OnceTable{Table: "old", Create: with(same).Create}, "registered already"},
-		"a table id":        {coordinator.OnceTable{Table: "t-0123456789abcdef", Create: with(same).Create}, "looks like a table id"},
+		"a fenced one's remedy": {with(func(n *coordinator.NewTable) { n.Mode = twophase.ModeFenced }), "tables fence a"},
+		"a fenced one":          {with(func(n *coordinator.NewTable) { n.Mode = twophase.ModeFenced }), "create.mode"},
+		"a remove":              {with(same, remove("1")), "remove"},
+		"its own metadata":      {with(same, metaData(id, schema)), "metaData"},
+		"a partition value":     {with(same, []byte(strings.Replace(string(add("1")), `"partitionValues":{}`, `"partitionValues":{"x":"1"}`, 1))), "partitionValues"},
+		"a broken line":         {with(same, []byte("{\"add\":\n")), "line"},
+		"what was read":         {coordinator.OnceTable{Table: "a", Read: readAt(3), Create: with(same).Create}, "read"},
+		"altered as well":       {coordinator.OnceTable{Table: "a", Create: with(same).Create, Alter: &tables.Alteration{SetProperties: map[string]string{"x": "1"}}}, "alter"},
+		"a name of another":     {coordinator.OnceTable{Table: "old", Create: with(same).Create}, "registered already"},
+		"a table id":            {coordinator.OnceTable{Table: "t-0123456789abcdef", Create: with(same).Create}, "looks like a table id"},
 	} {
 		w.unchanged(name, func() {
 			if _, err := w.try(name, blind("old", "1"), c.part); err == nil || !strings.Contains(err.Error(), c.says) {

@@ -91,9 +91,11 @@ func TestOwnership(t *testing.T) {
 	if err := one.catalog.Release(one.ctx(), "t", false); err != nil {
 		t.Fatal(err)
 	}
-	if err := one.catalog.Release(one.ctx(), "t", false); err == nil {
-		t.Error("released twice")
+	if err := one.catalog.Release(one.ctx(), "t", false); err != nil {
+		t.Errorf("the same release again: %v", err)
 	}
+	wantReason(t, "a release of what was never there", one.catalog.Release(one.ctx(), "never", false), coordinator.TableNotFound)
+	wantReason(t, "a look at a released table", second(one.catalog.Table(one.ctx(), "t")), coordinator.TableNotFound)
 	if _, ok := one.snapshot(0)["t"]; ok {
 		t.Error("a released table is in the snapshot")
 	}

@@ -167,11 +167,27 @@ func (s *State) neighbour(uri string) (first string, ok bool) {
 // was, or is remembered.
 func (s *State) ReleasedFrom(uri string) (last *Table) {
 	for _, t := range s.tables {
-		if t.Released && t.URI == uri && (last == nil || t.ReleasedAt > last.ReleasedAt || t.ReleasedAt == last.ReleasedAt && t.Table > last.Table) {
+		if t.Released && t.URI == uri && (last == nil || t.later(last)) {
 			last = t
 		}
 	}
 	return last
+}
+
+// ReleasedAs is the table that was the last to be released under a name, an id or a
+// canonical URI; nil if none was, or is remembered.
+func (s *State) ReleasedAs(ref string) (last *Table) {
+	for _, t := range s.tables {
+		if t.Released && (t.Name == ref || t.URI == ref || string(t.Table) == ref) && (last == nil || t.later(last)) {
+			last = t
+		}
+	}
+	return last
+}
+
+// later reports whether a table was released after another one.
+func (t *Table) later(other *Table) bool {
+	return t.ReleasedAt > other.ReleasedAt || t.ReleasedAt == other.ReleasedAt && t.Table > other.Table
 }
 
 // nested reports whether one place is the other or lies in it.

@@ -33,7 +33,7 @@ type conn struct {
 }
 
 // Invoke makes a call until its answer says something. All calls of the contract
-// may be repeated with the same arguments. For ReleaseTable, ResolveTable and DeleteLease a
+// may be repeated with the same arguments. For ResolveTable and DeleteLease a
 // repeated call whose first answer was lost finds nothing left to do, and says so.
 func (c *conn) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) error {
 	limit := c.tryFor

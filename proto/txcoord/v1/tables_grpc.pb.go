@@ -56,7 +56,9 @@ type TableServiceClient interface {
 	// table's log. Errors: NOT_FOUND.
 	DescribeTable(ctx context.Context, in *DescribeTableRequest, opts ...grpc.CallOption) (*DescribeTableResponse, error)
 	// ReleaseTable takes a table out of the catalog and removes the owner object.
-	// The table itself stays. Errors: NOT_FOUND, FAILED_PRECONDITION
+	// The table itself stays. Repeating the call answers OK, as long as nobody else
+	// has taken the table's name or location; by table id it is always the same table.
+	// Errors: NOT_FOUND (no table was ever released as this one), FAILED_PRECONDITION
 	// (CHANGES_PENDING; WRONG_MODE for a fenced one unless `keep_fence` is set).
 	ReleaseTable(ctx context.Context, in *ReleaseTableRequest, opts ...grpc.CallOption) (*ReleaseTableResponse, error)
 	// SetTableMode changes who else may write a table. Fences have their own calls.
@@ -195,7 +197,9 @@ type TableServiceServer interface {
 	// table's log. Errors: NOT_FOUND.
 	DescribeTable(context.Context, *DescribeTableRequest) (*DescribeTableResponse, error)
 	// ReleaseTable takes a table out of the catalog and removes the owner object.
-	// The table itself stays. Errors: NOT_FOUND, FAILED_PRECONDITION
+	// The table itself stays. Repeating the call answers OK, as long as nobody else
+	// has taken the table's name or location; by table id it is always the same table.
+	// Errors: NOT_FOUND (no table was ever released as this one), FAILED_PRECONDITION
 	// (CHANGES_PENDING; WRONG_MODE for a fenced one unless `keep_fence` is set).
 	ReleaseTable(context.Context, *ReleaseTableRequest) (*ReleaseTableResponse, error)
 	// SetTableMode changes who else may write a table. Fences have their own calls.
