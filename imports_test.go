@@ -139,7 +139,7 @@ var rules = []rule{
 		pkg: "bench",
 		own: slices.Concat(
 			[]string{"bench", "coordinator", "clients/go", "proto/txcoord/v1", "e2e/checker", "e2e/readers", "tables/logstore/sparktest"}, domain, backend),
-		external: append([]string{"golang.org/x/sync"}, wire...),
+		external: append([]string{"golang.org/x/sync", "go.opentelemetry.io/proto/otlp/collector"}, wire...),
 	},
 }
 

@@ -101,7 +101,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	f.SetOutput(stderr)
 	var o options
 	runs := f.String("run", "B1,B2,B4,B6,B9,replay", "which benchmarks")
-	contenders := f.String("contenders", "seq,occ,dstor,txcoord,txcoord-open", "who takes part; there are also txcoord-fenced, and txcoord-decided, which is answered when transactions are decided")
+	contenders := f.String("contenders", "seq,occ,dstor,txcoord,txcoord-open", "who takes part; there are also txcoord-fenced, txcoord-decided, which is answered when transactions are decided, and txcoord-observed: txcoord with metrics, and traces of one transaction in a hundred")
 	tables := f.String("tables", "1,10,50", "B1: tables per transaction")
 	writers := f.String("writers", "1,8,64", "B2: writers on one table")
 	f.IntVar(&o.config.Rounds, "rounds", 5, "how often the contenders take turns; B6: kills")
@@ -246,6 +246,9 @@ func contenders(ctx context.Context, o options) ([]contend.Contender, error) {
 		if err != nil {
 			return nil, err
 		}
+		if all[observedName], err = observed(ctx, o, launch); err != nil {
+			return nil, err
+		}
 		for name, mode := range map[string]txcoordv1.TableMode{
 			"txcoord": txcoordv1.TableMode_TABLE_MODE_EXCLUSIVE, "txcoord-open": txcoordv1.TableMode_TABLE_MODE_OPEN,
 			"txcoord-fenced": txcoordv1.TableMode_TABLE_MODE_FENCED, "txcoord-decided": txcoordv1.TableMode_TABLE_MODE_FENCED,
@@ -255,7 +258,7 @@ func contenders(ctx context.Context, o options) ([]contend.Contender, error) {
 				wait = txcoordv1.Wait_WAIT_DECIDED
 			}
 			all[name] = contend.Txcoord{
-				Label: name, Objects: openFiles, Mode: mode, Wait: wait, Launch: launch,
+				Label: name, Objects: openFiles, Mode: mode, Wait: wait, Launch: func(dir string) (contend.Running, error) { return launch(dir) },
 				Counting: func(dir string) (contend.Running, error) {
 					return self.Launch(dir, self.Options{Simulated: o.simulated})
 				},
@@ -273,10 +276,36 @@ func contenders(ctx context.Context, o options) ([]contend.Contender, error) {
 	return chosen, nil
 }
 
-// launcher builds the server, or takes our own where a profile is wanted.
-func launcher(ctx context.Context, o options) (func(dir string) (contend.Running, error), error) {
+// observedName is the contender that is looked at.
+const observedName = "txcoord-observed"
+
+// observed is txcoord with everything on by which it is looked at: an address for
+// scrapes, and a receiver of metrics and of traces of one transaction in a hundred.
+func observed(ctx context.Context, o options, launch launch) (contend.Contender, error) {
+	c := contend.Txcoord{Label: observedName, Objects: openFiles, Mode: txcoordv1.TableMode_TABLE_MODE_EXCLUSIVE}
+	if !slices.Contains(o.contenders, observedName) {
+		return c, nil
+	}
 	if o.profile != "" || o.simulated {
-		return func(dir string) (contend.Running, error) {
+		return nil, fmt.Errorf("contender %s is cmd/txcoord as it is: without -profile and -stores sim", observedName)
+	}
+	sink, err := contend.NewSink(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("receive traces: %w", err)
+	}
+	c.Launch = func(dir string) (contend.Running, error) {
+		return launch(dir, "--admin-listen", "127.0.0.1:0", "--otlp-endpoint", sink, "--trace-sample", "0.01")
+	}
+	return c, nil
+}
+
+// launch prepares a server for a folder, with more flags of serve.
+type launch func(dir string, flags ...string) (contend.Running, error)
+
+// launcher builds the server, or takes our own where a profile is wanted.
+func launcher(ctx context.Context, o options) (launch, error) {
+	if o.profile != "" || o.simulated {
+		return func(dir string, _ ...string) (contend.Running, error) {
 			return self.Launch(dir, self.Options{Profile: profileOf(o, dir), Simulated: o.simulated})
 		}, os.MkdirAll(cmp.Or(o.profile, o.config.Dir), 0o755)
 	}
@@ -285,9 +314,9 @@ func launcher(ctx context.Context, o options) (func(dir string) (contend.Running
 	if out, err := build.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("build the server: %w\n%s", err, out)
 	}
-	return func(dir string) (contend.Running, error) {
+	return func(dir string, flags ...string) (contend.Running, error) {
 		return contend.NewProcess(binary, dir, func(address string) []string {
-			return []string{"serve", "--listen", address, "--warehouse", dir, "--log-level", "warn"}
+			return append([]string{"serve", "--listen", address, "--warehouse", dir, "--log-level", "warn"}, flags...)
 		})
 	}, nil
 }
