@@ -90,8 +90,12 @@ func TestObserveTellsRequests(t *testing.T) {
 		t.Errorf("the store holds %v", items)
 	}
 	want := []told{
-		{lock.RequestPut, "a", 0, nil}, {lock.RequestPut, "a", 0, lock.ErrConflict}, {lock.RequestBatch, "b", 2, nil}, {lock.RequestGet, "none", 0, lock.ErrNotFound},
-		{lock.RequestScan, "", 0, nil}, {lock.RequestDelete, "a", 0, nil},
+		{lock.RequestPut, "a", 0, nil},
+		{lock.RequestPut, "a", 0, lock.ErrConflict},
+		{lock.RequestBatch, "b", 2, nil},
+		{lock.RequestGet, "none", 0, lock.ErrNotFound},
+		{lock.RequestScan, "", 0, nil},
+		{lock.RequestDelete, "a", 0, nil},
 	}
 	same := cmp.Comparer(func(a, b error) bool { return errors.Is(a, b) || errors.Is(b, a) })
 	if diff := cmp.Diff(want, got, same); diff != "" {

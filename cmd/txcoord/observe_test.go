@@ -107,7 +107,28 @@ func get(t *testing.T, c *http.Client, url, token string) (code int, body string
 	return a.StatusCode, string(b)
 }
 
-// ready waits until /readyz says so.
+// openMetrics scrapes with exemplars.
+func openMetrics(t *testing.T, url string) string {
+	t.Helper()
+	q, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q.Header.Set("Accept", "application/openmetrics-text; version=1.0.0")
+	q.Close = true
+	a, err := http.DefaultClient.Do(q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Body.Close()
+	b, err := io.ReadAll(a.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// awaitReady waits until /readyz says so.
 func awaitReady(t *testing.T, c *http.Client, base string) {
 	t.Helper()
 	for end := time.Now().Add(5 * time.Minute); ; time.Sleep(5 * time.Millisecond) {
@@ -125,8 +146,8 @@ func awaitReady(t *testing.T, c *http.Client, base string) {
 // the trace reaches from the client's span to the manifest.
 func TestTraceLeavesTheServer(t *testing.T) {
 	r := newReceiver(t)
-	warehouse := t.TempDir()
-	address, stop := servingUntil(t, "--warehouse", warehouse, "--otlp-endpoint", r.address, "--trace-sample", "0")
+	warehouse, admin := t.TempDir(), freeAddress(t)
+	address, stop := servingUntil(t, "--warehouse", warehouse, "--otlp-endpoint", r.address, "--trace-sample", "0", "--admin-listen", admin)
 	s := &server{t: t, warehouse: warehouse, env: map[string]string{"TXCOORD_SERVER": address}}
 	q := &txcoordv1.CommitOnceRequest{Key: "planted-secret-key"}
 	for _, name := range []string{"a", "b", "c"} {
@@ -144,6 +165,9 @@ func TestTraceLeavesTheServer(t *testing.T) {
 	ctx := metadata.AppendToOutgoingContext(t.Context(), "traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
 	if _, err := txcoordv1.NewTransactionServiceClient(cc).CommitOnce(ctx, q); err != nil {
 		t.Fatal(err)
+	}
+	if text := openMetrics(t, "http://"+admin+"/metrics"); !strings.Contains(text, `trace_id="0af7651916cd43dd8448eb211c80319c"`) || strings.Contains(text, "planted-secret") {
+		t.Errorf("the trace is no exemplar, or what a client sent stands among metrics:\n%s", text)
 	}
 	if code, stderr := stop(); code != 0 { // it sends the rest at its end
 		t.Fatalf("serve ends with %d\n%s", code, stderr)

@@ -125,6 +125,7 @@ func targets(m *telemetry.Metric) []target {
 		return []target{{"A", fmt.Sprintf("sum by (%s) (rate("+series+"[$__rate_interval]))", group, ""), legend, false}}
 	case telemetry.Gauge:
 		return []target{{"A", fmt.Sprintf("max by (instance, %s) ("+series+")", group, ""), "{{instance}} " + legend, false}}
+	case telemetry.Histogram:
 	}
 	quantile := func(id string, q float64) target {
 		expr := fmt.Sprintf("histogram_quantile(%v, sum by (le, %s) (rate("+series+"[$__rate_interval])))", q, group, "_bucket")

@@ -50,7 +50,7 @@ type Work struct {
 func (r *Recorder) begin(ctx context.Context, name string, txn twophase.TxnID) (context.Context, Work) {
 	w := Work{r: r, ctx: ctx, start: time.Now()}
 	if at := trace.SpanContextFromContext(ctx); !at.IsValid() || at.IsSampled() {
-		w.ctx, w.span = r.tracer.Start(ctx, name, trace.WithAttributes(TxnKey.String(txn.String())))
+		w.ctx, w.span = r.tracer.Start(ctx, name, trace.WithAttributes(TxnKey.String(txn.String()))) //nolint:spancheck // Work.end ends it
 	}
 	return w.ctx, w
 }

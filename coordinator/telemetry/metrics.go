@@ -271,8 +271,17 @@ func causes() (out []string) {
 
 // engines are known by how their commitInfo.engineInfo begins, in lower case.
 var engines = []struct{ prefix, name string }{
-	{"apache-spark", "spark"}, {"databricks", "databricks"}, {"delta-rs", "delta-rs"}, {"duckdb", "duckdb"}, {"kernel", "kernel"},
-	{"delta_kernel", "kernel"}, {"trino", "trino"}, {"flink", "flink"}, {"apache-flink", "flink"}, {"hive", "hive"}, {"txcoord", "txcoord"},
+	{"apache-spark", "spark"},
+	{"databricks", "databricks"},
+	{"delta-rs", "delta-rs"},
+	{"duckdb", "duckdb"},
+	{"kernel", "kernel"},
+	{"delta_kernel", "kernel"},
+	{"trino", "trino"},
+	{"flink", "flink"},
+	{"apache-flink", "flink"},
+	{"hive", "hive"},
+	{"txcoord", "txcoord"},
 }
 
 const unnamed = "unnamed"

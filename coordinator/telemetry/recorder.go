@@ -50,8 +50,13 @@ func New(c Config) (*Recorder, error) {
 		to *histogram
 		m  *Metric
 	}{
-		{&r.commit, commitDuration}, {&r.phase, phaseDuration}, {&r.group, groupSize}, {&r.version, versionSize}, {&r.torn, tornDuration},
-		{&r.store, storeRequests}, {&r.objects, objectRequests},
+		{&r.commit, commitDuration},
+		{&r.phase, phaseDuration},
+		{&r.group, groupSize},
+		{&r.version, versionSize},
+		{&r.torn, tornDuration},
+		{&r.store, storeRequests},
+		{&r.objects, objectRequests},
 	} {
 		var err error
 		*h.to, err = h.m.histogram(meter, r.catalog)

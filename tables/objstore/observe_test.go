@@ -78,8 +78,13 @@ func TestObserveTellsRequests(t *testing.T) {
 		t.Errorf("reads %q", b)
 	}
 	want := []told{
-		{objstore.RequestPutIfAbsent, "a", 3, nil}, {objstore.RequestPutIfAbsent, "a", 3, objstore.ErrExists}, {objstore.RequestPut, "b", 4, nil},
-		{objstore.RequestGet, "b", 4, nil}, {objstore.RequestStat, "none", 0, objstore.ErrNotFound}, {objstore.RequestList, "", 0, nil}, {objstore.RequestDelete, "a", 0, nil},
+		{objstore.RequestPutIfAbsent, "a", 3, nil},
+		{objstore.RequestPutIfAbsent, "a", 3, objstore.ErrExists},
+		{objstore.RequestPut, "b", 4, nil},
+		{objstore.RequestGet, "b", 4, nil},
+		{objstore.RequestStat, "none", 0, objstore.ErrNotFound},
+		{objstore.RequestList, "", 0, nil},
+		{objstore.RequestDelete, "a", 0, nil},
 	}
 	same := cmp.Comparer(func(a, b error) bool { return errors.Is(a, b) || errors.Is(b, a) })
 	if diff := cmp.Diff(want, got, same); diff != "" {
