@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -228,33 +227,6 @@ func TestThousandTables(t *testing.T) {
 	}
 }
 
-// A burst on one table: the work per transaction does not grow with the burst.
-// BenchmarkBurst has the large one.
-func TestBurst(t *testing.T) {
-	w := &world{}
-	w.open(t)
-	w.create("hot", twophase.ModeExclusive)
-	small := w.timeBurst("small", 300)
-	large := w.timeBurst("large", 3000)
-	t.Logf("300 in %s, 3,000 in %s", small, large)
-	if large > 40*small+time.Second {
-		t.Errorf("ten times as many transactions took %s instead of %s", large, small)
-	}
-	if n := w.versions("hot"); n > 400 {
-		t.Errorf("%d versions of 3,300 blind appends", n)
-	}
-}
-
-func (w *world) timeBurst(name string, n int) time.Duration {
-	runtime.GC()
-	began := time.Now()
-	w.burst(n, func(i int) coordinator.OnceRequest {
-		p := fmt.Sprintf("%s-%d", name, i)
-		return once(p, blind("hot", p))
-	})
-	return time.Since(began)
-}
-
 // Exact counts of a warm transaction over exclusive tables that nobody else writes:
 // two appends, payloads that go along with the first, a commit file per table, one
 // manifest; nothing is read, listed or looked for. In a group the appends stay two.
@@ -363,4 +335,12 @@ func sorted[K comparable](m map[K]int) []string {
 	}
 	slices.Sort(out)
 	return out
+}
+
+// hotBurst is so many blind appends to one table at once.
+func (w *world) hotBurst(name string, n int) {
+	w.burst(n, func(i int) coordinator.OnceRequest {
+		p := fmt.Sprintf("%s-%d", name, i)
+		return once(p, blind("hot", p))
+	})
 }
