@@ -11,5 +11,5 @@
 //
 // What no server here does by itself is done by proxies in front of them: HTTPFaults
 // throttles, answers in a server's place and loses answers, TCPFaults cuts, delays
-// and partitions.
+// and partitions. One is always there: StartVersity's, which has deletes wait their turn.
 package servers

@@ -19,7 +19,8 @@ type S3 struct {
 	// Region and the keys are what a client says to it.
 	Region, AccessKey, SecretKey string
 
-	dir string
+	dir   string
+	front *front
 }
 
 // Bucket makes a bucket of a new name. One bucket is one folder.
@@ -41,9 +42,12 @@ const Virtual = "localhost"
 // StartVersity starts versitygw over a folder for a test, or skips the test and says
 // why there is none. With RequireVariable set to 1 it fails instead.
 //
-// versitygw honours If-None-Match and If-Match, also of writers that race. It never
-// answers 409, never throttles, and cannot hold "a" beside "a/b", since objects are
-// files. It does not flush to disk, so it stands for crashes of processes only.
+// versitygw honours If-None-Match and If-Match, also of writers that race. Its deletes
+// take no part in that: one may come in between the check of a put and its landing, and
+// the put succeeds for an object that is gone. S3 has an order for the writes of a key,
+// and so has Endpoint, where a proxy lets deletes wait for other requests for the key.
+// It never answers 409, never throttles, and cannot hold "a" beside "a/b", since objects
+// are files. It does not flush to disk, so it stands for crashes of processes only.
 func StartVersity(t testing.TB) *S3 {
 	t.Helper()
 	dir := t.TempDir()
@@ -71,21 +75,48 @@ func launchVersity(binary, dir string) (*S3, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &S3{
-		Endpoint: fmt.Sprintf("http://127.0.0.1:%d", ports[0]), Region: "eu-test-1", AccessKey: "test", SecretKey: "testsecret", dir: dir,
+	address := fmt.Sprintf("127.0.0.1:%d", ports[0])
+	f, err := openFront("http://" + address)
+	if err != nil {
+		return nil, err
 	}
+	_, port, _ := strings.Cut(f.addr, ":")
+	s := &S3{Endpoint: "http://" + f.addr, Region: "eu-test-1", AccessKey: "test", SecretKey: "testsecret", dir: dir, front: f}
 	s.Process = &Process{
 		name: binary,
 		args: []string{
-			"--port", fmt.Sprintf("127.0.0.1:%d", ports[0]), "--region", s.Region, "--health", "/health", "--keep-alive", "--quiet",
-			"--virtual-domain", fmt.Sprintf("%s:%d", Virtual, ports[0]), "posix", dir,
+			"--port", address, "--region", s.Region, "--health", "/health", "--keep-alive", "--quiet",
+			"--virtual-domain", Virtual + ":" + port, "posix", dir,
 		},
-		env: []string{"ROOT_ACCESS_KEY=" + s.AccessKey, "ROOT_SECRET_KEY=" + s.SecretKey},
-		ready: func(ctx context.Context) error {
-			return answersOK(ctx, s.Endpoint+"/health")
-		},
+		env:   []string{"ROOT_ACCESS_KEY=" + s.AccessKey, "ROOT_SECRET_KEY=" + s.SecretKey},
+		ready: func(ctx context.Context) error { return answersOK(ctx, s.Endpoint+"/health") },
 	}
-	return s, s.launch()
+	if err := s.launch(); err != nil {
+		f.close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// Start starts the server and waits until it answers. One that was killed comes back
+// with the same address.
+func (s *S3) Start(ctx context.Context) error {
+	if err := s.front.open(); err != nil {
+		return err
+	}
+	return s.Process.Start(ctx)
+}
+
+// Kill ends it at once, as a crash would: nobody listens at its address any more.
+func (s *S3) Kill() {
+	s.Process.Kill()
+	s.front.close()
+}
+
+// Stop asks it to end, and returns when it is gone.
+func (s *S3) Stop() {
+	s.Process.Stop()
+	s.front.close()
 }
 
 // S3Error is an error of the S3 API.
