@@ -33,6 +33,7 @@ func (c *Catalog) answer(ctx context.Context, ref txnRef, want content, wait Wai
 		return pending != ""
 	})
 	o, ok := c.decidedOutcome(ref.id)
+	o = o.named(ref.key, ref.attempt)
 	switch {
 	case ctx.Err() != nil && err != nil:
 		return Outcome{}, ctx.Err()

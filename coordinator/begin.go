@@ -85,7 +85,7 @@ func (c *Catalog) attempts(s *twophase.State, key string, upTo uint32) []Outcome
 			return out
 		}
 		if o != nil {
-			out = append(out, c.outcomeOf(s, id, o))
+			out = append(out, c.outcomeOf(s, id, o).named(key, n))
 		}
 	}
 }

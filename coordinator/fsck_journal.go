@@ -190,6 +190,10 @@ func (f *fsck) note(e *twophase.Entry) {
 		case *twophase.Range:
 			f.ranges[r.Table] = append(f.ranges[r.Table], versionSpan{r.From, r.To})
 			f.saw(r.Table, r.To, r.Identity)
+		case *twophase.Rebuilt:
+			for i := range r.Tables {
+				f.saw(r.Tables[i].Table, r.Tables[i].Version, r.Tables[i].Identity)
+			}
 		case *twophase.Registered:
 			f.saw(r.Table, r.Version, r.Identity)
 		case *twophase.Created:

@@ -136,10 +136,16 @@ func (c *manifestChain) take(k twophase.SnapshotVersion, raw map[string][]byte) 
 		c.whole = false
 	}
 	c.last = k
-	if mf := c.manifest(k, manifestName(k), raw[manifestName(k)], c.expected[k]); mf != nil {
-		c.forward(mf)
-	} else {
+	mf := c.manifest(k, manifestName(k), raw[manifestName(k)], c.expected[k])
+	switch {
+	case mf == nil:
 		c.whole = false
+	case k == c.state.Rebuilt()+1 && k > 1:
+		c.forward(mf)
+		c.set.tables, c.whole = map[twophase.TableID]twophase.Version{}, true // it names all tables
+		mf.applyTo(c.set)
+	default:
+		c.forward(mf)
 	}
 	if full := raw[mapName(k)]; full != nil {
 		c.fullMap(k, full)
@@ -193,7 +199,7 @@ func (f *fsck) manifest(k twophase.SnapshotVersion, name string, raw, want []byt
 	case mf.Format != manifestFormat || mf.Snapshot != k:
 		f.foundIn(FsckManifestAltered, k, "%s has format %d and is of snapshot %d", name, mf.Format, mf.Snapshot)
 		return nil
-	case mf.Catalog != meta.Catalog || mf.Incarnation != meta.Incarnation:
+	case mf.Catalog != meta.Catalog || mf.Incarnation != meta.Incarnation && k > f.state.Rebuilt():
 		f.foundIn(FsckManifestAltered, k, "%s is of catalog %s, incarnation %s", name, mf.Catalog, mf.Incarnation)
 	case want != nil && !bytes.Equal(raw, want):
 		f.foundIn(FsckManifestAltered, k, "%s is not what the journal's record makes", name)

@@ -133,7 +133,7 @@ func (m *manifests) begin(ctx context.Context, shown twophase.SnapshotVersion) e
 func contradicts(what string) *Error {
 	return &Error{
 		Reason:  JournalContradiction,
-		Message: what + ": the journal is lost, was restored from an older copy, or is another catalog's; give the right store. If it is gone: docs/operations.md, When the journal is lost",
+		Message: what + ": the journal is lost, was restored from an older copy, or is another catalog's; give the right store. If it is gone: txcoord rebuild; see docs/operations.md, When the journal is lost",
 	}
 }
 
@@ -321,7 +321,12 @@ func (m *manifests) read(ctx context.Context, name string) (*manifest, error) {
 func (m *manifests) at(ctx context.Context, v twophase.SnapshotVersion) (*tableSet, error) {
 	set := &tableSet{tables: map[twophase.TableID]twophase.Version{}}
 	every := twophase.SnapshotVersion(m.c.cfg.Limits.MapEvery)
-	for base := v / every * every; base > 0; base -= every {
+	var rebuilt twophase.SnapshotVersion
+	m.c.ledger.read(func(s *twophase.State) { rebuilt = s.Rebuilt() })
+	if v > rebuilt {
+		set.version = rebuilt // the first manifest above it names all tables
+	}
+	for base := v / every * every; base > set.version; base -= every {
 		full, err := m.read(ctx, mapName(base))
 		if errors.Is(err, objstore.ErrNotFound) {
 			continue

@@ -63,9 +63,15 @@ func (m *manifests) standing(ctx context.Context, v twophase.SnapshotVersion) (b
 }
 
 func (m *manifests) isOurs(have *manifest) error {
-	if meta := m.c.journal.Meta(); have.Catalog != meta.Catalog || have.Incarnation != meta.Incarnation {
+	var rebuilt twophase.SnapshotVersion
+	m.c.ledger.read(func(s *twophase.State) { rebuilt = s.Rebuilt() })
+	meta := m.c.journal.Meta()
+	switch {
+	case have.Catalog != meta.Catalog:
 		// Two catalogs of one name share the warehouse (R7, R18).
 		return m.c.ledger.fail(contradicts(fmt.Sprintf("manifest %d is of catalog %s", have.Snapshot, have.Catalog)))
+	case have.Incarnation != meta.Incarnation && have.Snapshot > rebuilt:
+		return m.c.ledger.fail(contradicts(fmt.Sprintf("manifest %d is of incarnation %s of the catalog, and the journal is of %s", have.Snapshot, have.Incarnation, meta.Incarnation)))
 	}
 	return nil
 }

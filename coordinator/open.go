@@ -243,7 +243,10 @@ func (o *openTxns) list() []OpenTxn {
 	return out
 }
 
-func openKey(id twophase.TxnID) string { return "open/" + id.String() }
+// openKeys is the prefix of advisory records.
+const openKeys = "open/"
+
+func openKey(id twophase.TxnID) string { return openKeys + id.String() }
 
 // run writes advisory records, in the background and many at a time. What could not
 // be written is tried again. At the end it writes what has changed, if that is quick.
@@ -326,7 +329,7 @@ func (o *openTxns) load(ctx context.Context) error { return o.records(ctx, o.res
 func (o *openTxns) records(ctx context.Context, found func(twophase.TxnID, *openRecord)) error {
 	after := ""
 	for {
-		items, err := o.c.cfg.Store.Scan(ctx, "open/", after, 0)
+		items, err := o.c.cfg.Store.Scan(ctx, openKeys, after, 0)
 		if err != nil {
 			return fmt.Errorf("read the list of open transactions: %w", err)
 		}

@@ -55,6 +55,15 @@ func (c *Catalog) outcomeOf(s *twophase.State, id twophase.TxnID, o *twophase.Ou
 	return out
 }
 
+// named adds the key that a transaction was asked for by: one that a rebuild found in the
+// logs is known by its id, which is made of the key, and no log says the key itself.
+func (o Outcome) named(key string, attempt uint32) Outcome {
+	if o.Key == "" {
+		o.Key, o.Attempt = key, attempt
+	}
+	return o
+}
+
 func nameOf(s *twophase.State, id twophase.TableID) string {
 	if t, ok := s.Table(id); ok {
 		return t.Name
@@ -72,13 +81,13 @@ func (c *Catalog) Outcome(ctx context.Context, r OutcomeRequest) (Outcome, time.
 		return Outcome{}, since, err
 	}
 	if o, ok := c.decidedOutcome(ref.id); ok {
-		return c.namedOutcome(ctx, o), since, nil
+		return c.namedOutcome(ctx, o.named(ref.key, ref.attempt)), since, nil
 	}
 	if err := c.catchUp(ctx); err != nil {
 		return Outcome{}, since, err
 	}
 	if o, ok := c.decidedOutcome(ref.id); ok {
-		return c.namedOutcome(ctx, o), since, nil
+		return c.namedOutcome(ctx, o.named(ref.key, ref.attempt)), since, nil
 	}
 	if r.Resolve {
 		o, err := c.resolve(ctx, ref, r)

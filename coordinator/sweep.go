@@ -201,6 +201,9 @@ func (w *sweeper) look(due []payloadID, name string, size int64) []payloadID {
 	case !ok:
 	case w.mayGo(id):
 		due = append(due, id)
+	case id.Begun > w.c.next():
+		// Of the life before a rebuild, whose journal was longer. No abort of it can be
+		// recorded until this one has come so far; then it expires like others.
 	case !w.c.decided(id.Txn):
 		w.c.openTxns.adopt(id, size)
 	}

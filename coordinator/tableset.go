@@ -104,6 +104,9 @@ func (c *Catalog) back(v twophase.SnapshotVersion) (*tableSet, []*twophase.Snaps
 	ok := false
 	c.ledger.read(func(s *twophase.State) {
 		snaps := s.Snapshots()
+		if made := s.Rebuilt(); v > made && base.version < made {
+			base = &tableSet{version: made} // the first snapshot of a rebuild names all tables
+		}
 		i := sort.Search(len(snaps), func(i int) bool { return snaps[i].Version > base.version })
 		j := sort.Search(len(snaps), func(i int) bool { return snaps[i].Version > v })
 		ok = j > i && snaps[i].Version == base.version+1 || base.version == v

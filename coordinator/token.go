@@ -44,8 +44,8 @@ type txnRef struct {
 	deadline time.Time
 }
 
-// open reads a token. INVALID_TOKEN, or TOKEN_STALE for one of another
-// incarnation; that its position is not ahead of the journal is checked where it
+// open reads a token. INVALID_TOKEN, or TOKEN_STALE for one that says it is of another
+// incarnation: a rebuild has another secret, and nothing rests on who refuses it; that its position is not ahead of the journal is checked where it
 // counts, against a head that was read later (R6).
 func (c *Catalog) open(s string) (txnRef, error) {
 	bad := func(why string) (txnRef, error) {
@@ -63,21 +63,22 @@ func (c *Catalog) open(s string) (txnRef, error) {
 		return bad("is not one of ours")
 	}
 	meta := c.journal.Meta()
+	var t token
+	unread := json.Unmarshal(raw[macBytes:], &t)
+	if unread == nil && t.Catalog == meta.Catalog && t.Incarnation != meta.Incarnation {
+		return txnRef{}, &Error{Reason: TokenStale, Message: "the token is of another incarnation of the catalog; begin again"}
+	}
 	mac := hmac.New(sha256.New, []byte(meta.Secret))
 	mac.Write(raw[macBytes:])
 	if !hmac.Equal(mac.Sum(nil)[:macBytes], raw[:macBytes]) {
 		return bad("was altered, or is of another catalog")
 	}
-	var t token
-	if err := json.Unmarshal(raw[macBytes:], &t); err != nil {
-		return bad("cannot be read")
-	}
 	id, err := twophase.ParseTxnID(t.Txn)
-	if err != nil {
+	if err != nil || unread != nil {
 		return bad("cannot be read")
 	}
-	if t.Catalog != meta.Catalog || t.Incarnation != meta.Incarnation {
-		return txnRef{}, &Error{Reason: TokenStale, Message: "the token is of another incarnation of the catalog; begin again"}
+	if t.Catalog != meta.Catalog {
+		return bad("is of another catalog")
 	}
 	return txnRef{id: id, key: t.Key, attempt: t.Attempt, begun: twophase.Position(t.Position), deadline: time.UnixMilli(t.Deadline)}, nil
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/txcoord/txcoord/twophase"
 )
 
-// Present is the journal in a store, as it was read; nil if there is none. BeginLife
+// Present is the journal in a store, as it was read; nil if there is none. Begin
 // replaces that one and no other.
 func Present(ctx context.Context, store Store) (*Meta, Revision, error) {
 	m, rev, err := presentMeta(ctx, store)
@@ -22,16 +22,21 @@ func Present(ctx context.Context, store Store) (*Meta, Revision, error) {
 	return &m, rev, nil
 }
 
-// BeginLife puts a journal that begins with entries into a store, in the place of the
-// one that was read at a revision, or of none with an empty one.
+// NewLife is a journal that is in no store yet.
+func NewLife(store Store, meta Meta) *Journal {
+	return &Journal{store: store, meta: meta, revisions: map[twophase.Position]Revision{}}
+}
+
+// Begin puts a NewLife that begins with entries into its store, in the place of the
+// journal that was read there at a revision, or of none with an empty one.
 //
 // The ring comes first, under an incarnation that nobody else has, and the meta key
 // last: until then there is no such journal, and whatever was written is found by
 // nobody. So it may break off anywhere, and of any number of processes that do it one
 // wins; the others get ErrUnfit. Nothing is deleted: the ring of the life before stays,
 // since a replica of it that sleeps must not find its slots empty (R1).
-func BeginLife(ctx context.Context, store Store, meta Meta, entries [][]byte, replaces Revision) error {
-	j := &Journal{store: store, meta: meta, revisions: map[twophase.Position]Revision{}}
+func (j *Journal) Begin(ctx context.Context, entries [][]byte, replaces Revision) error {
+	store, meta := j.store, j.meta
 	if twophase.Position(len(entries)) >= j.Slots()/2 {
 		return Mark(ErrUnfit, fmt.Errorf("a ring of %d slots is too small to begin with %d entries; say how many slots it shall have", meta.Slots, len(entries)))
 	}

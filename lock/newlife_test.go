@@ -25,7 +25,7 @@ func entriesOf(m lock.Meta, n int) [][]byte {
 
 // A life that is begun in a store breaks off at any write, and there is the journal
 // before, or none; begun again it is whole.
-func TestBeginLifeBreaksOff(t *testing.T) {
+func TestNewLifeBreaksOff(t *testing.T) {
 	for _, before := range []bool{false, true} {
 		for after := range 12 {
 			store := memstore.New(memstore.Config{})
@@ -39,7 +39,7 @@ func TestBeginLifeBreaksOff(t *testing.T) {
 				t.Fatalf("what is there: %v, %v", old, err)
 			}
 			first := lock.NewMeta("c", 16)
-			err = lock.BeginLife(t.Context(), &breaking{Store: store, after: after}, first, entriesOf(first, 4), rev)
+			err = lock.NewLife(&breaking{Store: store, after: after}, first).Begin(t.Context(), entriesOf(first, 4), rev)
 			have, _, readErr := lock.Present(t.Context(), store)
 			if readErr != nil || err != nil && !cmp.Equal(have, old) || err == nil && !cmp.Equal(have, &first) {
 				t.Fatalf("after %d writes: %v, and the store has %+v, %v", after, err, have, readErr)
@@ -48,7 +48,7 @@ func TestBeginLifeBreaksOff(t *testing.T) {
 				continue
 			}
 			second := lock.NewMeta("c", 16)
-			if err := lock.BeginLife(t.Context(), store, second, entriesOf(second, 4), rev); err != nil {
+			if err := lock.NewLife(store, second).Begin(t.Context(), entriesOf(second, 4), rev); err != nil {
 				t.Fatalf("after %d writes, once more: %v", after, err)
 			}
 			j, err := lock.ExistingJournal(t.Context(), store)
@@ -63,26 +63,26 @@ func TestBeginLifeBreaksOff(t *testing.T) {
 }
 
 // Of two that begin a life, one wins; the other is told so, and leaves the winner's.
-func TestBeginLifeRaced(t *testing.T) {
+func TestNewLifeRaced(t *testing.T) {
 	store := memstore.New(memstore.Config{})
 	one, two := lock.NewMeta("c", 16), lock.NewMeta("c", 16)
-	if err := lock.BeginLife(t.Context(), store, one, entriesOf(one, 2), ""); err != nil {
+	if err := lock.NewLife(store, one).Begin(t.Context(), entriesOf(one, 2), ""); err != nil {
 		t.Fatal(err)
 	}
-	if err := lock.BeginLife(t.Context(), store, two, entriesOf(two, 3), ""); !errors.Is(err, lock.ErrUnfit) {
+	if err := lock.NewLife(store, two).Begin(t.Context(), entriesOf(two, 3), ""); !errors.Is(err, lock.ErrUnfit) {
 		t.Errorf("the second: %v", err)
 	}
 	have, rev, err := lock.Present(t.Context(), store)
 	if err != nil || *have != one {
 		t.Fatalf("it has %+v, %v", have, err)
 	}
-	if err := lock.BeginLife(t.Context(), store, two, entriesOf(two, 3), rev); err != nil {
+	if err := lock.NewLife(store, two).Begin(t.Context(), entriesOf(two, 3), rev); err != nil {
 		t.Errorf("in the place of the first: %v", err)
 	}
-	if err := lock.BeginLife(t.Context(), store, lock.NewMeta("c", 16), nil, rev); !errors.Is(err, lock.ErrUnfit) {
+	if err := lock.NewLife(store, lock.NewMeta("c", 16)).Begin(t.Context(), nil, rev); !errors.Is(err, lock.ErrUnfit) {
 		t.Errorf("in the place of one that is gone: %v", err)
 	}
-	if err := lock.BeginLife(t.Context(), store, lock.NewMeta("c", 4), entriesOf(one, 2), ""); !errors.Is(err, lock.ErrUnfit) {
+	if err := lock.NewLife(store, lock.NewMeta("c", 4)).Begin(t.Context(), entriesOf(one, 2), ""); !errors.Is(err, lock.ErrUnfit) {
 		t.Errorf("a small ring: %v", err)
 	}
 }

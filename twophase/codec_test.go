@@ -204,7 +204,7 @@ func genRecord(t *rapid.T) twophase.Record {
 		return &twophase.Rebuilt{
 			From: genText(t, "from"), Snapshot: twophase.SnapshotVersion(rapid.Uint64().Draw(t, "snapshot")),
 			Since: twophase.Time(rapid.Int64().Draw(t, "since")), Tables: genList(t, "tables", genRegistered), Known: genList(t, "known", genKnown),
-			Removed: genList(t, "removed", func(t *rapid.T) twophase.TableID { return twophase.TableID(genText(t, "removed")) }),
+			Removed: genList(t, "removed", genRegistered),
 			Shown:   twophase.SnapshotVersion(rapid.Uint64().Draw(t, "shown")),
 		}
 	}

@@ -1,6 +1,7 @@
 package twophase
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/txcoord/txcoord/twophase/recordpb"
@@ -22,8 +23,11 @@ func (f *fold) rebuild(r *Rebuilt) {
 	for i := range r.Tables {
 		f.resume(&r.Tables[i])
 	}
+	for i := range r.Removed {
+		f.past(&r.Removed[i])
+	}
 	for i := range r.Known {
-		f.recall(&r.Known[i])
+		f.recall(&r.Known[i], uint32(i))
 	}
 	if r.Shown > f.rebuilt {
 		f.resumed(r)
@@ -43,9 +47,20 @@ func (f *fold) resume(t *Registered) {
 	}
 }
 
+// past keeps the row of a table that left, with the life before or before that.
+func (f *fold) past(t *Registered) {
+	if _, used := f.tables[t.Table]; used {
+		return
+	}
+	f.tables[t.Table] = &Table{
+		Registered: *t, Recorded: t.Version, Shown: t.Version, Next: t.Marker + 1, PastFloor: t.Version,
+		Released: true, ReleasedAt: f.entry.Time,
+	}
+}
+
 // recall remembers a committed transaction, so that its key is known, and the same call
 // finds it done (R6, R8). What no log has of it is given up.
-func (f *fold) recall(k *Known) {
+func (f *fold) recall(k *Known, place uint32) {
 	if f.outcomes[k.Txn] != nil || len(k.Parts) == 0 {
 		return
 	}
@@ -55,11 +70,14 @@ func (f *fold) recall(k *Known) {
 	}
 	o := &Outcome{
 		Commit:   &Committed{Txn: k.Txn, Parts: make([]Part, len(k.Parts))},
-		Position: f.entry.Position, Index: f.index, Time: f.entry.Time,
+		Position: f.entry.Position, Index: f.index + place, Time: f.entry.Time,
 		Parts: make([]PartOutcome, len(k.Parts)), Snapshot: snapshot,
 	}
 	for i, p := range k.Parts {
 		o.Commit.Parts[i] = Part{Table: p.Table, Digests: p.Digests}
+		if t := f.tables[p.Table]; t != nil {
+			o.Commit.Parts[i].MetaDataID = t.MetaDataID // most likely: digests are made with it
+		}
 		o.Parts[i] = PartOutcome{Change: p.Change, Status: StatusPublished, Version: p.Version, Place: p.Place}
 		if p.Version == NoVersion {
 			o.Parts[i].Status = StatusNotApplied
@@ -76,10 +94,27 @@ func (f *fold) resumed(r *Rebuilt) {
 	for _, t := range f.Tables() {
 		all = append(all, SnapshotTable{t.Table, t.Recorded})
 	}
-	f.snapshot(kindRebuild, nil, all, slices.Clone(r.Removed))
+	var left []TableID
+	for _, id := range sortedKeys(f.tables) {
+		if t := f.tables[id]; t.Released && t.Shown != NoVersion {
+			left = append(left, id)
+		}
+	}
+	f.snapshot(kindRebuild, f.recalled(f.rebuilt+1), all, left)
 	for f.shown < r.Shown {
 		f.snapshot(kindRebuild, nil, nil, nil)
 	}
+}
+
+// recalled are the transactions that a snapshot is the first to show, in their order.
+func (f *fold) recalled(first SnapshotVersion) (out []TxnID) {
+	for id, o := range f.outcomes {
+		if o.Snapshot == first {
+			out = append(out, id)
+		}
+	}
+	slices.SortFunc(out, func(a, b TxnID) int { return cmp.Or(f.byDecision(a, b), slices.Compare(a[:], b[:])) })
+	return out
 }
 
 func rebuiltToPB(r *Rebuilt) *recordpb.Rebuilt {
@@ -87,7 +122,7 @@ func rebuiltToPB(r *Rebuilt) *recordpb.Rebuilt {
 		From: r.From, Snapshot: uint64(r.Snapshot), SinceMs: int64(r.Since), Shown: uint64(r.Shown),
 		Tables:  mapTo(r.Tables, func(t Registered) *recordpb.Registered { return registeredToPB(&t) }),
 		Known:   mapTo(r.Known, knownToPB),
-		Removed: mapTo(r.Removed, func(id TableID) string { return string(id) }),
+		Removed: mapTo(r.Removed, func(t Registered) *recordpb.Registered { return registeredToPB(&t) }),
 	}
 }
 
@@ -96,7 +131,7 @@ func rebuiltFromPB(m *recordpb.Rebuilt) *Rebuilt {
 		From: m.GetFrom(), Snapshot: SnapshotVersion(m.GetSnapshot()), Since: Time(m.GetSinceMs()), Shown: SnapshotVersion(m.GetShown()),
 		Tables:  mapTo(m.GetTables(), func(t *recordpb.Registered) Registered { return *registeredFromPB(t) }),
 		Known:   mapTo(m.GetKnown(), knownFromPB),
-		Removed: mapTo(m.GetRemoved(), func(id string) TableID { return TableID(id) }),
+		Removed: mapTo(m.GetRemoved(), func(t *recordpb.Registered) Registered { return *registeredFromPB(t) }),
 	}
 }
 

@@ -41,7 +41,9 @@ func lifeBefore() []twophase.Record {
 				{Table: "t1", Digests: []twophase.Digest{{8}}, Version: 17, Change: 40}, {Table: "t2", Version: twophase.NoVersion},
 			}},
 		}},
-		&twophase.Rebuilt{Removed: []twophase.TableID{"gone"}, Shown: 44},
+		&twophase.Rebuilt{Removed: []twophase.Registered{
+			{Table: "gone", Name: "g", URI: "u3", Version: 5}, {Table: "long ago", Name: "orders", URI: "u1", Version: twophase.NoVersion},
+		}, Shown: 44},
 	}
 }
 
@@ -61,6 +63,9 @@ func TestRebuiltGoesOn(t *testing.T) {
 	if d := cmp.Diff(want, first.Tables); d != "" || first.Version != 42 || !cmp.Equal(first.Removed, []twophase.TableID{"gone"}) {
 		t.Errorf("the first snapshot is %d, without %v: %s", first.Version, first.Removed, d)
 	}
+	if !cmp.Equal(first.Txns, []twophase.TxnID{{2}}) {
+		t.Errorf("it is the first to show %v", first.Txns)
+	}
 	if _, since := s.Floor(); s.Shown() != 44 || s.Rebuilt() != 41 || since != 3 || s.Rebuilding() {
 		t.Errorf("shown %d, rebuilt at %d, remembered since %d, rebuilding %t", s.Shown(), s.Rebuilt(), since, s.Rebuilding())
 	}
@@ -71,6 +76,9 @@ func TestRebuiltGoesOn(t *testing.T) {
 	}
 	if items.Mode != twophase.ModeFenced || items.Fence == nil || items.Fence.Counts || items.OffersDecided() || !items.Watched() {
 		t.Errorf("the fence: %+v", items.Fence)
+	}
+	if gone, ok := s.Table("gone"); !ok || !gone.Released || len(s.Tables()) != 2 {
+		t.Errorf("a table that was left out: %+v, of %d", gone, len(s.Tables()))
 	}
 	whole, torn := s.Outcome(twophase.TxnID{1}), s.Outcome(twophase.TxnID{2})
 	if whole == nil || whole.Snapshot != 40 || whole.Parts[0].Status != twophase.StatusPublished || whole.Parts[0].Version != 16 {

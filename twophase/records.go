@@ -348,10 +348,12 @@ type Rebuilt struct {
 	// Tables are taken over as their logs show them. A fenced one has a fence that
 	// does not count yet.
 	Tables []Registered
-	// Known are committed transactions that the logs name.
+	// Known are committed transactions that the logs name, in the order of their decision.
 	Known []Known
-	// Removed are tables that the newest manifest names and that are not taken over.
-	Removed []TableID
+	// Removed are tables that manifests name and that are not taken over: by them readers
+	// of older snapshots are answered. Version is what the newest manifest names,
+	// NoVersion if the table had left before.
+	Removed []Registered
 	// Shown is the snapshot that the catalog goes on from; 0 where more records follow.
 	// The first above Snapshot names all tables, those behind it change nothing: they
 	// stand for snapshots that readers may have seen before their manifests were written.

@@ -154,7 +154,7 @@ func TestEveryFlagIsDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := string(b)
-	parser, err := kong.New(&commands{}, kong.Vars{"server": defaultServer, "stores": storeForms()})
+	parser, err := kong.New(&commands{}, kong.Vars{"server": defaultServer, "stores": storeForms(), "rebuild_losses": rebuildLosses()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -72,6 +72,10 @@ func openOffline(ctx context.Context, c *Config, catalog string, log *slog.Logge
 	if err != nil {
 		return nil, err
 	}
+	return openOfflineStore(ctx, c, catalog, journal, log)
+}
+
+func openOfflineStore(ctx context.Context, c *Config, catalog string, journal *journalStore, log *slog.Logger) (*offlinePlace, error) {
 	objects, err := newObjects(ctx, append([]string{c.Warehouse}, c.Allow...), c.BucketFlags, false, log)
 	if err != nil {
 		return nil, err

@@ -28,6 +28,7 @@ type commands struct {
 	Config   configCommands   `cmd:"" help:"What a configuration file says."`
 	Access   accessCommand    `cmd:"" help:"Tokens, and what an access file says."`
 	Store    storeCommands    `cmd:"" help:"The place where the journal is: make it, and see that it is fit."`
+	Rebuild  rebuildCommand   `cmd:"" help:"Make a new journal from the tables' logs and the manifests, where the catalog's own is lost. Shows a plan first."`
 	Fsck     fsckCommand      `cmd:"" help:"Prove from the tables' logs that every committed transaction is whole, and name what is not. Writes nothing."`
 	Version  versionCommand   `cmd:"" help:"Print the version of this program."`
 }
@@ -79,7 +80,7 @@ func newParser(grammar *commands, s *session, more ...kong.Option) (*kong.Kong, 
 		kong.Name("txcoord"), kong.Description(description), kong.Writers(s.out, s.err),
 		kong.Exit(func(code int) { panic(exit(code)) }),
 		kong.Resolvers(fromEnvironment(s.env)),
-		kong.Vars{"server": defaultServer, "stores": storeForms()},
+		kong.Vars{"server": defaultServer, "stores": storeForms(), "rebuild_losses": rebuildLosses()},
 		kong.ExplicitGroups([]kong.Group{
 			{Key: "read", Title: "What was read of the table before the change was made:"},
 			{Key: "observe", Title: "How it is looked at:"},

@@ -42,7 +42,7 @@ type manifestTable struct {
 var (
 	manifestName = regexp.MustCompile(`^(\d{20})(?:\.checkpoint)?\.json$`)
 	deltaName    = regexp.MustCompile(`^(\d{20})\.json$`)
-	kinds        = []string{"publication", "foreign", "register", "create", "release", "range", "barrier"}
+	kinds        = []string{"publication", "foreign", "register", "create", "release", "range", "barrier", "rebuild"}
 )
 
 func fileName(n int64) string { return fmt.Sprintf("%020d.json", n) }

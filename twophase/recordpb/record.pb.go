@@ -2998,7 +2998,7 @@ type Rebuilt struct {
 	SinceMs       int64                  `protobuf:"varint,3,opt,name=since_ms,json=sinceMs,proto3" json:"since_ms,omitempty"`
 	Tables        []*Registered          `protobuf:"bytes,4,rep,name=tables,proto3" json:"tables,omitempty"`
 	Known         []*Known               `protobuf:"bytes,5,rep,name=known,proto3" json:"known,omitempty"`
-	Removed       []string               `protobuf:"bytes,6,rep,name=removed,proto3" json:"removed,omitempty"`
+	Removed       []*Registered          `protobuf:"bytes,6,rep,name=removed,proto3" json:"removed,omitempty"`
 	Shown         uint64                 `protobuf:"varint,7,opt,name=shown,proto3" json:"shown,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -3069,7 +3069,7 @@ func (x *Rebuilt) GetKnown() []*Known {
 	return nil
 }
 
-func (x *Rebuilt) GetRemoved() []string {
+func (x *Rebuilt) GetRemoved() []*Registered {
 	if x != nil {
 		return x.Removed
 	}
@@ -4681,14 +4681,14 @@ const file_twophase_recordpb_record_proto_rawDesc = "" +
 	"\x05Known\x12\x10\n" +
 	"\x03txn\x18\x01 \x01(\fR\x03txn\x122\n" +
 	"\x05parts\x18\x02 \x03(\v2\x1c.txcoord.record.v1.KnownPartR\x05parts\x12\x1a\n" +
-	"\bsnapshot\x18\x03 \x01(\x04R\bsnapshot\"\xeb\x01\n" +
+	"\bsnapshot\x18\x03 \x01(\x04R\bsnapshot\"\x8a\x02\n" +
 	"\aRebuilt\x12\x12\n" +
 	"\x04from\x18\x01 \x01(\tR\x04from\x12\x1a\n" +
 	"\bsnapshot\x18\x02 \x01(\x04R\bsnapshot\x12\x19\n" +
 	"\bsince_ms\x18\x03 \x01(\x03R\asinceMs\x125\n" +
 	"\x06tables\x18\x04 \x03(\v2\x1d.txcoord.record.v1.RegisteredR\x06tables\x12.\n" +
-	"\x05known\x18\x05 \x03(\v2\x18.txcoord.record.v1.KnownR\x05known\x12\x18\n" +
-	"\aremoved\x18\x06 \x03(\tR\aremoved\x12\x14\n" +
+	"\x05known\x18\x05 \x03(\v2\x18.txcoord.record.v1.KnownR\x05known\x127\n" +
+	"\aremoved\x18\x06 \x03(\v2\x1d.txcoord.record.v1.RegisteredR\aremoved\x12\x14\n" +
 	"\x05shown\x18\a \x01(\x04R\x05shown\"\x98\x01\n" +
 	"\x0fCheckpointIndex\x12\x14\n" +
 	"\x05codec\x18\x01 \x01(\rR\x05codec\x125\n" +
@@ -4939,38 +4939,39 @@ var file_twophase_recordpb_record_proto_depIdxs = []int32{
 	37, // 48: txcoord.record.v1.Known.parts:type_name -> txcoord.record.v1.KnownPart
 	22, // 49: txcoord.record.v1.Rebuilt.tables:type_name -> txcoord.record.v1.Registered
 	38, // 50: txcoord.record.v1.Rebuilt.known:type_name -> txcoord.record.v1.Known
-	41, // 51: txcoord.record.v1.CheckpointIndex.head:type_name -> txcoord.record.v1.CheckpointHead
-	3,  // 52: txcoord.record.v1.CheckpointIndex.segments:type_name -> txcoord.record.v1.ObjectRef
-	29, // 53: txcoord.record.v1.CheckpointHead.caps:type_name -> txcoord.record.v1.SettingChanged
-	43, // 54: txcoord.record.v1.CheckpointHead.waiting:type_name -> txcoord.record.v1.Waiting
-	44, // 55: txcoord.record.v1.CheckpointHead.rounds:type_name -> txcoord.record.v1.Round
-	31, // 56: txcoord.record.v1.CheckpointHead.tags:type_name -> txcoord.record.v1.Tagged
-	30, // 57: txcoord.record.v1.CheckpointHead.checkpoint:type_name -> txcoord.record.v1.Checkpointed
-	42, // 58: txcoord.record.v1.CheckpointHead.leases:type_name -> txcoord.record.v1.Lease
-	13, // 59: txcoord.record.v1.Round.id:type_name -> txcoord.record.v1.RoundID
-	29, // 60: txcoord.record.v1.Round.caps:type_name -> txcoord.record.v1.SettingChanged
-	46, // 61: txcoord.record.v1.Segment.tables:type_name -> txcoord.record.v1.Table
-	52, // 62: txcoord.record.v1.Segment.outcomes:type_name -> txcoord.record.v1.Outcome
-	54, // 63: txcoord.record.v1.Segment.snapshots:type_name -> txcoord.record.v1.Snapshot
-	22, // 64: txcoord.record.v1.Table.registered:type_name -> txcoord.record.v1.Registered
-	50, // 65: txcoord.record.v1.Table.pending:type_name -> txcoord.record.v1.Change
-	51, // 66: txcoord.record.v1.Table.history:type_name -> txcoord.record.v1.History
-	26, // 67: txcoord.record.v1.Table.frozen:type_name -> txcoord.record.v1.Frozen
-	50, // 68: txcoord.record.v1.Table.diverged:type_name -> txcoord.record.v1.Change
-	47, // 69: txcoord.record.v1.Table.fence:type_name -> txcoord.record.v1.Fence
-	48, // 70: txcoord.record.v1.Table.opened:type_name -> txcoord.record.v1.Opened
-	49, // 71: txcoord.record.v1.Table.guests:type_name -> txcoord.record.v1.Guest
-	3,  // 72: txcoord.record.v1.History.facts_ref:type_name -> txcoord.record.v1.ObjectRef
-	10, // 73: txcoord.record.v1.Outcome.commit:type_name -> txcoord.record.v1.Committed
-	11, // 74: txcoord.record.v1.Outcome.abort:type_name -> txcoord.record.v1.Aborted
-	53, // 75: txcoord.record.v1.Outcome.parts:type_name -> txcoord.record.v1.PartOutcome
-	16, // 76: txcoord.record.v1.PartOutcome.conflict:type_name -> txcoord.record.v1.Conflict
-	55, // 77: txcoord.record.v1.Snapshot.tables:type_name -> txcoord.record.v1.SnapshotTable
-	78, // [78:78] is the sub-list for method output_type
-	78, // [78:78] is the sub-list for method input_type
-	78, // [78:78] is the sub-list for extension type_name
-	78, // [78:78] is the sub-list for extension extendee
-	0,  // [0:78] is the sub-list for field type_name
+	22, // 51: txcoord.record.v1.Rebuilt.removed:type_name -> txcoord.record.v1.Registered
+	41, // 52: txcoord.record.v1.CheckpointIndex.head:type_name -> txcoord.record.v1.CheckpointHead
+	3,  // 53: txcoord.record.v1.CheckpointIndex.segments:type_name -> txcoord.record.v1.ObjectRef
+	29, // 54: txcoord.record.v1.CheckpointHead.caps:type_name -> txcoord.record.v1.SettingChanged
+	43, // 55: txcoord.record.v1.CheckpointHead.waiting:type_name -> txcoord.record.v1.Waiting
+	44, // 56: txcoord.record.v1.CheckpointHead.rounds:type_name -> txcoord.record.v1.Round
+	31, // 57: txcoord.record.v1.CheckpointHead.tags:type_name -> txcoord.record.v1.Tagged
+	30, // 58: txcoord.record.v1.CheckpointHead.checkpoint:type_name -> txcoord.record.v1.Checkpointed
+	42, // 59: txcoord.record.v1.CheckpointHead.leases:type_name -> txcoord.record.v1.Lease
+	13, // 60: txcoord.record.v1.Round.id:type_name -> txcoord.record.v1.RoundID
+	29, // 61: txcoord.record.v1.Round.caps:type_name -> txcoord.record.v1.SettingChanged
+	46, // 62: txcoord.record.v1.Segment.tables:type_name -> txcoord.record.v1.Table
+	52, // 63: txcoord.record.v1.Segment.outcomes:type_name -> txcoord.record.v1.Outcome
+	54, // 64: txcoord.record.v1.Segment.snapshots:type_name -> txcoord.record.v1.Snapshot
+	22, // 65: txcoord.record.v1.Table.registered:type_name -> txcoord.record.v1.Registered
+	50, // 66: txcoord.record.v1.Table.pending:type_name -> txcoord.record.v1.Change
+	51, // 67: txcoord.record.v1.Table.history:type_name -> txcoord.record.v1.History
+	26, // 68: txcoord.record.v1.Table.frozen:type_name -> txcoord.record.v1.Frozen
+	50, // 69: txcoord.record.v1.Table.diverged:type_name -> txcoord.record.v1.Change
+	47, // 70: txcoord.record.v1.Table.fence:type_name -> txcoord.record.v1.Fence
+	48, // 71: txcoord.record.v1.Table.opened:type_name -> txcoord.record.v1.Opened
+	49, // 72: txcoord.record.v1.Table.guests:type_name -> txcoord.record.v1.Guest
+	3,  // 73: txcoord.record.v1.History.facts_ref:type_name -> txcoord.record.v1.ObjectRef
+	10, // 74: txcoord.record.v1.Outcome.commit:type_name -> txcoord.record.v1.Committed
+	11, // 75: txcoord.record.v1.Outcome.abort:type_name -> txcoord.record.v1.Aborted
+	53, // 76: txcoord.record.v1.Outcome.parts:type_name -> txcoord.record.v1.PartOutcome
+	16, // 77: txcoord.record.v1.PartOutcome.conflict:type_name -> txcoord.record.v1.Conflict
+	55, // 78: txcoord.record.v1.Snapshot.tables:type_name -> txcoord.record.v1.SnapshotTable
+	79, // [79:79] is the sub-list for method output_type
+	79, // [79:79] is the sub-list for method input_type
+	79, // [79:79] is the sub-list for extension type_name
+	79, // [79:79] is the sub-list for extension extendee
+	0,  // [0:79] is the sub-list for field type_name
 }
 
 func init() { file_twophase_recordpb_record_proto_init() }

@@ -1,0 +1,351 @@
+package coordinator_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/txcoord/txcoord/coordinator"
+	"github.com/txcoord/txcoord/lock"
+	"github.com/txcoord/txcoord/lock/memstore"
+	"github.com/txcoord/txcoord/tables/checkpoint"
+	"github.com/txcoord/txcoord/twophase"
+)
+
+// rebuild makes a journal for the world's warehouse in a store.
+func (w *world) rebuild(store lock.Store, opts coordinator.RebuildOptions) (*coordinator.RebuildReport, error) {
+	w.t.Helper()
+	cfg := w.cfg
+	cfg.Store, cfg.Warehouse, cfg.ReadCheckpoint, cfg.Objects = store, "file://"+w.dir, checkpoint.Read, bare{w}
+	if w.wrapObjects != nil {
+		w.seen = w.wrapObjects(w.objects)
+		cfg.Objects = w
+	}
+	return coordinator.Rebuild(w.ctx(), cfg, opts)
+}
+
+// rebuilt is a rebuild that has to succeed, and the catalog that is served from it.
+func (w *world) rebuilt(opts coordinator.RebuildOptions) *coordinator.RebuildReport {
+	w.t.Helper()
+	opts.Write = true
+	store := memstore.New(memstore.Config{})
+	r, err := w.rebuild(store, opts)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if !r.Written {
+		w.t.Fatalf("not written: %+v", r.Findings)
+	}
+	w.store = store
+	w.start()
+	return r
+}
+
+func rebuildFindings(r *coordinator.RebuildReport) []string {
+	var out []string
+	for _, f := range r.Findings {
+		line := string(f.Code)
+		if f.Table != "" {
+			line += " " + f.Table
+		}
+		if !f.Txn.IsZero() {
+			line += " " + f.Txn.String()
+		}
+		out = append(out, line)
+	}
+	return out
+}
+
+// lived is a catalog with some history, at rest, whose journal is about to be lost.
+func lived(t *testing.T) (w *world, committed []coordinator.Outcome) {
+	w = (&world{}).open(t)
+	w.create("a", twophase.ModeOpen)
+	w.create("b", twophase.ModeExclusive)
+	w.create("c", twophase.ModeFenced)
+	for i := range 5 {
+		name := fmt.Sprint("t", i)
+		committed = append(committed, w.commit(name, blind("a", name), blind("b", name)))
+	}
+	w.foreign("a", 6, add("theirs"))
+	committed = append(committed, w.commit("t5", blind("a", "t5"), blind("b", "t5"), blind("c", "t5")))
+	if err := w.tag(w.catalog.Tag(w.ctx(), "month-end", 5)); err != nil {
+		t.Fatal(err)
+	}
+	w.settle()
+	return w, committed
+}
+
+// A catalog whose journal is lost goes on from what its logs and manifests say: every
+// published transaction is there and known by its key, snapshots and change numbers go on
+// rising, old tokens are refused, and what cannot be known is named.
+func TestRebuild(t *testing.T) {
+	t.Parallel()
+	w, committed := lived(t)
+	token := w.begin("open").Token
+	shown := w.catalog.Shown()
+	w.stop()
+	store := memstore.New(memstore.Config{})
+	var plan *coordinator.RebuildReport
+	w.unchangedNow("a plan", func() {
+		var err error
+		if plan, err = w.rebuild(store, coordinator.RebuildOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if plan.Written || plan.Incarnation != "" || plan.Manifest != shown || plan.Snapshot != shown+1 || plan.Known != 6 || !plan.Since.IsZero() || len(plan.Torn) > 0 {
+		t.Errorf("%+v", plan)
+	}
+	if diff := cmp.Diff([]string{"FENCE_COUNTS_ANEW c", "MODE_OPENED b", "TAGS_AND_LEASES_LOST"}, rebuildFindings(plan)); diff != "" {
+		t.Errorf("findings (-want +got):\n%s", diff)
+	}
+	r := w.rebuilt(coordinator.RebuildOptions{})
+	if got := w.catalog.Shown(); got != r.Snapshot {
+		t.Errorf("it goes on from snapshot %d, not %d", got, r.Snapshot)
+	}
+	if diff := cmp.Diff(map[string]twophase.Version{"a": 7, "b": 6, "c": 1}, w.snapshot(r.Snapshot)); diff != "" {
+		t.Errorf("snapshot (-want +got):\n%s", diff)
+	}
+	if old := w.snapshot(5); len(old) != 3 || old["a"] != 2 {
+		t.Errorf("an old snapshot: %v", old)
+	}
+	for i, o := range committed {
+		key := fmt.Sprint("t", i)
+		again := w.try2(key, i)
+		if again.Committed == nil || again.Txn != o.Txn {
+			t.Errorf("%s again: %+v", key, again)
+		}
+		b, err := w.catalog.Begin(w.ctx(), coordinator.BeginRequest{Key: key})
+		if err != nil || len(b.Known) != 1 || b.Known[0].Committed == nil || b.Known[0].Key != key || b.Known[0].Attempt != 1 {
+			t.Errorf("begin %s: %+v, %v", key, b.Known, err)
+		}
+		got, _, err := w.catalog.Outcome(w.ctx(), coordinator.OutcomeRequest{OutcomeRef: coordinator.OutcomeRef{Key: key}})
+		if err != nil || got.Committed == nil || got.Key != key || got.Committed.Snapshot != o.Committed.Snapshot {
+			t.Errorf("outcome of %s: %+v, %v", key, got, err)
+		}
+	}
+	_, err := w.catalog.Stage(w.ctx(), coordinator.StageRequest{Token: token, Table: "a", Read: blindRead, Actions: add("x")})
+	wantReason(t, "a token of the life before", err, coordinator.TokenStale)
+	if info := w.info("c"); info.Mode != twophase.ModeFenced || info.OffersDecided {
+		t.Errorf("c: %+v", info)
+	}
+	if o := w.owner("b"); o.Incarnation != r.Incarnation || o.Mode != "open" {
+		t.Errorf("the owner of b: %+v", o)
+	}
+	after := w.commit("after", blind("a", "after"), blind("b", "after"), blind("c", "after"))
+	if after.Committed.Snapshot != r.Snapshot+1 {
+		t.Errorf("the next snapshot is %d", after.Committed.Snapshot)
+	}
+	w.check(closedRun{committed: append(committed, after)})
+	w.stop()
+	w.start() // from a journal that goes on
+	w.commit("later", blind("a", "later"))
+	w.check(closedRun{})
+}
+
+// try2 is the call that lived made.
+func (w *world) try2(key string, i int) coordinator.Outcome {
+	w.t.Helper()
+	parts := []coordinator.OnceTable{blind("a", key), blind("b", key)}
+	if i == 5 {
+		parts = append(parts, blind("c", key))
+	}
+	return w.commit(key, parts...)
+}
+
+// A rebuild that breaks off at any write leaves the store without a journal, or with the
+// new one; the same command once more ends with a whole catalog.
+func TestRebuildBreaksOff(t *testing.T) {
+	t.Parallel()
+	for at := 0; ; at++ {
+		for _, what := range []fate{diesBefore, diesAfter} {
+			w, committed := lived(t)
+			w.stop()
+			f := &faults{}
+			w.wrapObjects = f.overObjects
+			store := memstore.New(memstore.Config{})
+			f.arm(at, what)
+			_, err := w.rebuild(f.overStore(store), coordinator.RebuildOptions{Write: true})
+			hit := f.isHit()
+			f.disarm()
+			if !hit {
+				if err != nil || at < 8 {
+					t.Fatalf("%d writes: %v", at, err)
+				}
+				return
+			}
+			r, err := w.rebuild(store, coordinator.RebuildOptions{Write: true})
+			if err != nil || !r.Written {
+				t.Fatalf("%s %s: %+v, %v", what, f.hit, r, err)
+			}
+			if again, err := w.rebuild(store, coordinator.RebuildOptions{Write: true}); err != nil || !again.Already || again.Incarnation == "" {
+				t.Fatalf("a third time: %+v, %v", again, err)
+			}
+			w.store = store
+			w.start()
+			for i := range committed {
+				w.try2(fmt.Sprint("t", i), i)
+			}
+			after := w.commit("after", blind("a", "after"), blind("b", "after"), blind("c", "after"))
+			w.check(closedRun{committed: append(committed, after)})
+		}
+	}
+}
+
+// What was decided and is not in all of its logs is named, with its tables and versions,
+// and nothing is written until somebody accepts it. Then its key is known, and it is not
+// run again.
+func TestRebuildNamesTornTransactions(t *testing.T) {
+	t.Parallel()
+	gate := newGate()
+	w := &world{wrapObjects: gate.over}
+	w.open(t)
+	w.create("a", twophase.ModeExclusive)
+	w.create("b", twophase.ModeExclusive)
+	w.commit("whole", blind("a", "1"), blind("b", "1"))
+	w.settle()
+	gate.hold(commitKey("b", 2))
+	pending := w.background("torn", blind("a", "2"), blind("b", "2"))
+	w.eventually("it is in a's log", func() bool { return w.versions("a") == 3 })
+	w.stop()
+	<-pending
+	w.wrapObjects = nil
+	store := memstore.New(memstore.Config{})
+	w.unchangedNow("a refused rebuild", func() {
+		r, err := w.rebuild(store, coordinator.RebuildOptions{Write: true})
+		if err != nil || r.Written || r.Refused() != 1 || len(r.Torn) != 1 {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		torn := r.Torn[0]
+		if len(torn.In) != 1 || torn.In[0].Name != "a" || torn.In[0].Version != 2 || len(torn.Missing) != 1 || torn.Missing[0].Name != "b" || torn.More != 0 {
+			t.Errorf("%+v", torn)
+		}
+		if got := torn.String(); got != "in a@2; missing in b" {
+			t.Errorf("it says %q", got)
+		}
+	})
+	w.rebuilt(coordinator.RebuildOptions{Accept: []coordinator.RebuildCode{coordinator.RebuildTorn}})
+	o, _, err := w.catalog.Outcome(w.ctx(), coordinator.OutcomeRequest{OutcomeRef: coordinator.OutcomeRef{Key: "torn"}})
+	if err != nil || o.Committed == nil || len(o.Committed.Tables) != 2 {
+		t.Fatalf("%+v, %v", o, err)
+	}
+	if one, two := o.Committed.Tables[0], o.Committed.Tables[1]; one.Status+two.Status != twophase.StatusPublished+twophase.StatusNotApplied {
+		t.Errorf("%+v", o.Committed.Tables)
+	}
+	wantReason(t, "the same call", second(w.try("torn", blind("a", "2"), blind("b", "2"))), coordinator.OtherDigests)
+	w.commit("after", blind("a", "3"), blind("b", "3"))
+	if w.versions("a") != 4 || w.versions("b") != 3 {
+		t.Errorf("%d versions of a, %d of b", w.versions("a"), w.versions("b"))
+	}
+	if r := w.fsck(""); !r.Proven() {
+		t.Errorf("fsck: %v", findings(r))
+	}
+}
+
+// A journal that was put back to an older copy is given up in its own store, when that is
+// said; a server that still follows it stops.
+func TestRebuildSupersedes(t *testing.T) {
+	t.Parallel()
+	w, committed := lived(t)
+	older := memstore.New(memstore.Config{})
+	if _, err := lock.Copy(w.ctx(), w.store, older, coordinator.StaysBehind); err != nil {
+		t.Fatal(err)
+	}
+	committed = append(committed, w.commit("t6", blind("a", "t6")))
+	w.settle()
+	w.stop()
+	w.store = older
+	wantReason(t, "the older copy", w.tryStart(), coordinator.JournalContradiction)
+	w.catalog = nil
+	meta, _, err := lock.Present(w.ctx(), older)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, supersede := range []string{"", strings.Repeat("0", 32)} {
+		if _, err := w.rebuild(older, coordinator.RebuildOptions{Write: true, Supersede: supersede}); err == nil || !strings.Contains(err.Error(), meta.Incarnation) {
+			t.Errorf("superseding %q: %v", supersede, err)
+		}
+	}
+	r, err := w.rebuild(older, coordinator.RebuildOptions{Write: true, Supersede: meta.Incarnation})
+	if err != nil || !r.Written || r.Incarnation == meta.Incarnation {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	w.start()
+	w.try2("t3", 3)
+	if o := w.commit("t6", blind("a", "t6")); o.Txn != committed[6].Txn {
+		t.Errorf("t6: %+v", o)
+	}
+	after := w.commit("after", blind("a", "after"), blind("b", "after"))
+	w.check(closedRun{committed: append(committed, after)})
+}
+
+// A server of the life before that still runs, over a journal of its own, stops when it
+// sees whose its tables are; what it puts before that ends the rebuild.
+func TestRebuildStopsServersOfTheLifeBefore(t *testing.T) {
+	t.Parallel()
+	old := &world{}
+	old.cfg.Limits.OwnerInterval = 5 * time.Millisecond
+	old.open(t)
+	old.create("a", twophase.ModeExclusive)
+	old.create("b", twophase.ModeExclusive)
+	old.commit("1", blind("a", "1"), blind("b", "1"))
+	old.settle()
+	w := &world{t: t, dir: old.dir, objects: old.objects}
+	w.rebuilt(coordinator.RebuildOptions{})
+	t.Cleanup(w.stop)
+	old.eventually("the old one has stopped", func() bool {
+		err := old.tag(old.catalog.Tag(old.ctx(), "x", 0))
+		return err != nil && strings.Contains(err.Error(), "rebuilt")
+	})
+	w.commit("2", blind("a", "2"), blind("b", "2"))
+	w.check(closedRun{})
+}
+
+// Tables that came after the newest manifest are found by their owner objects; those that
+// left, or that are another's by now, are left out, when that is accepted.
+func TestRebuildFindsTables(t *testing.T) {
+	t.Parallel()
+	w, _ := lived(t)
+	w.create("new", twophase.ModeExclusive)
+	w.createWith(coordinator.CreateRequest{Name: "deep", URI: w.uri("some/where/no 1 deep"), Schema: schema, Mode: twophase.ModeOpen, OneTxnPerVersion: true})
+	w.commit("n", blind("new", "n"), blind("deep", "n"))
+	w.settle()
+	newest := w.catalog.Shown()
+	w.stop()
+	for k := newest; k > newest-3; k-- { // as if they had not been written
+		w.drop(manifestKey(int(k)))
+	}
+	w.drop(ownerKey("b"))
+	w.put(ownerKey("c"), `{"format":1,"catalog":"x","incarnation":"y","table":"t-1"}`)
+	look := coordinator.RebuildOptions{Look: []string{"file://" + w.dir}}
+	plan, err := w.rebuild(memstore.New(memstore.Config{}), look)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"TABLE_NOT_OWNED b", "TABLE_OWNED_ELSEWHERE c", "TAGS_AND_LEASES_LOST"}
+	got := slices.DeleteFunc(rebuildFindings(plan), func(f string) bool { return strings.HasPrefix(f, "MODE_OPENED") })
+	if diff := cmp.Diff(want, got); diff != "" || plan.Refused() != 2 {
+		t.Errorf("findings (-want +got):\n%s", diff)
+	}
+	look.Accept = []coordinator.RebuildCode{coordinator.RebuildNotOwned, coordinator.RebuildOwnedElsewhere}
+	look.Modes = map[string]twophase.Mode{"new": twophase.ModeExclusive}
+	r := w.rebuilt(look)
+	if diff := cmp.Diff(map[string]twophase.Version{"a": 7, "new": 1, "deep": 1}, w.snapshot(r.Snapshot)); diff != "" || r.Snapshot <= newest {
+		t.Errorf("snapshot %d (-want +got):\n%s", r.Snapshot, diff)
+	}
+	if deep := w.info("deep"); !deep.OneTxnPerVersion || deep.Mode != twophase.ModeOpen || w.info("new").Mode != twophase.ModeExclusive {
+		t.Errorf("%+v, %+v", deep, w.info("new"))
+	}
+	if old := w.snapshot(5); len(old) != 3 {
+		t.Errorf("an old snapshot: %v", old)
+	}
+	w.commit("n", blind("new", "n"), blind("deep", "n"))
+	w.commit("after", blind("new", "after"), blind("deep", "after"), blind("a", "after"))
+	w.settle()
+	if r := w.fsck(""); !r.Proven() {
+		t.Errorf("fsck: %v", findings(r))
+	}
+}

@@ -1,0 +1,306 @@
+package coordinator
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/txcoord/txcoord/lock"
+	"github.com/txcoord/txcoord/tables"
+	"github.com/txcoord/txcoord/tables/objstore"
+	"github.com/txcoord/txcoord/twophase"
+)
+
+// stagedParts says of which transactions and tables staged parts lie somewhere.
+type stagedParts map[twophase.TxnID]map[twophase.TableID]bool
+
+func (s stagedParts) note(name string) {
+	if id, ok := parsePayload(name); ok {
+		if s[id.Txn] == nil {
+			s[id.Txn] = map[twophase.TableID]bool{}
+		}
+		s[id.Txn][id.Table] = true
+	}
+}
+
+// staged lists the parts in the warehouse, and in the store if that is the old one.
+func (r *rebuilding) staged(ctx context.Context) (stagedParts, error) {
+	out := stagedParts{}
+	prefix := r.own.key("staged/")
+	for e, err := range r.own.store.List(ctx, objstore.ListOptions{Prefix: prefix}) {
+		if err != nil {
+			return nil, fmt.Errorf("list staged parts: %w", err)
+		}
+		out.note(strings.TrimPrefix(e.Key, prefix))
+	}
+	if r.old == nil {
+		return out, nil
+	}
+	return out, scanKeys(ctx, r.cfg.Store, "pay/", func(it lock.Item) {
+		_, rest, _ := strings.Cut(strings.TrimPrefix(it.Key, "pay/"), "/") // behind the shard
+		out.note(rest)
+	})
+}
+
+func scanKeys(ctx context.Context, store lock.Store, prefix string, each func(lock.Item)) error {
+	for after := ""; ; {
+		items, err := store.Scan(ctx, prefix, after, 0)
+		if err != nil {
+			return fmt.Errorf("read the store's keys %s…: %w", prefix, err)
+		}
+		if len(items) == 0 {
+			return nil
+		}
+		for _, it := range items {
+			after = it.Key
+			each(it)
+		}
+	}
+}
+
+// loggedTxn is a transaction as the logs show it.
+type loggedTxn struct {
+	parts   []twophase.KnownPart
+	of      tables.Participants
+	shown   bool // the newest manifest shows it
+	refused bool // a barrier gave a part up: that was somebody's word
+}
+
+func (l *loggedTxn) part(id twophase.TableID) *twophase.KnownPart {
+	for i := range l.parts {
+		if l.parts[i].Table == id {
+			return &l.parts[i]
+		}
+	}
+	return nil
+}
+
+// transactions makes of the versions what is known of each transaction, and names those
+// that are torn.
+func (r *rebuilding) transactions(staged stagedParts) {
+	all := map[twophase.TxnID]*loggedTxn{}
+	for _, t := range r.tables {
+		for _, v := range t.versions {
+			noteVersion(all, t, v)
+		}
+		r.since = max(r.since, t.known)
+	}
+	byID := map[twophase.TableID]*rebuiltTable{}
+	for _, t := range r.tables {
+		byID[t.row.Table] = t
+	}
+	ids := make([]twophase.TxnID, 0, len(all))
+	for id := range all {
+		ids = append(ids, id)
+	}
+	slices.SortFunc(ids, func(a, b twophase.TxnID) int { return compare(a.String(), b.String()) })
+	for _, id := range ids {
+		l := all[id]
+		r.torn(id, l, byID, staged)
+		if !slices.ContainsFunc(l.parts, func(p twophase.KnownPart) bool { return p.Version != twophase.NoVersion }) {
+			continue // given up everywhere
+		}
+		slices.SortFunc(l.parts, func(a, b twophase.KnownPart) int { return compare(a.Table, b.Table) })
+		known := twophase.Known{Txn: id, Parts: l.parts}
+		if known.Snapshot = r.before.shows[id]; known.Snapshot == 0 && l.shown {
+			known.Snapshot = r.before.newest
+		}
+		r.known = append(r.known, known)
+	}
+	r.known = decidedOrder(r.known)
+	r.report.Known = len(r.known)
+	if r.since > 0 {
+		r.report.Since = r.since.Std()
+	}
+	r.openTxns(all, staged)
+}
+
+// decidedOrder puts transactions into an order that all logs agree with: versions deliver
+// a table's changes in the order of their decision (R2).
+func decidedOrder(known []twophase.Known) []twophase.Known {
+	type delivered struct {
+		change twophase.ChangeNumber
+		of     int
+	}
+	byTable := map[twophase.TableID][]delivered{}
+	for i, k := range known {
+		for _, p := range k.Parts {
+			if p.Version != twophase.NoVersion {
+				byTable[p.Table] = append(byTable[p.Table], delivered{p.Change, i})
+			}
+		}
+	}
+	next, before := make([][]int, len(known)), make([]int, len(known))
+	for _, list := range byTable {
+		slices.SortFunc(list, func(a, b delivered) int { return compare(a.change, b.change) })
+		for i := 1; i < len(list); i++ {
+			next[list[i-1].of] = append(next[list[i-1].of], list[i].of)
+			before[list[i].of]++
+		}
+	}
+	out, done := make([]twophase.Known, 0, len(known)), make([]bool, len(known))
+	var free []int
+	for i := range known {
+		if before[i] == 0 {
+			free = append(free, i)
+		}
+	}
+	for ; len(free) > 0; free = free[1:] {
+		i := free[0]
+		out, done[i] = append(out, known[i]), true
+		slices.Sort(next[i])
+		for _, n := range next[i] {
+			if before[n]--; before[n] == 0 {
+				free = append(free, n)
+			}
+		}
+	}
+	for i := range known { // logs that contradict each other, which fsck names
+		if !done[i] {
+			out = append(out, known[i])
+		}
+	}
+	return out
+}
+
+// noteVersion adds what a version says of its transactions.
+func noteVersion(all map[twophase.TxnID]*loggedTxn, t *rebuiltTable, v ourVersion) {
+	at := func(id twophase.TxnID) *loggedTxn {
+		if all[id] == nil {
+			all[id] = &loggedTxn{}
+		}
+		return all[id]
+	}
+	groups := byTxn(v.tags.Transactions)
+	for i, g := range groups {
+		l := at(g.id)
+		if l.part(t.row.Table) != nil {
+			continue // the same version twice, which fsck names
+		}
+		l.parts = append(l.parts, twophase.KnownPart{
+			Table: t.row.Table, Digests: g.digests, Version: v.version, Place: uint32(i),
+			Change: v.marker - twophase.ChangeNumber(len(groups)-1-i),
+		})
+		l.shown = l.shown || v.version <= t.shown
+		if v.tags.Participants != nil {
+			l.of = v.tags.Participants[i]
+		}
+	}
+	for _, g := range byTxn(v.tags.NotApplied) {
+		l := at(g.id)
+		l.refused = true
+		if l.part(t.row.Table) == nil {
+			l.parts = append(l.parts, twophase.KnownPart{Table: t.row.Table, Digests: g.digests, Version: twophase.NoVersion})
+		}
+	}
+}
+
+type txnGroup struct {
+	id      twophase.TxnID
+	digests []twophase.Digest
+}
+
+// byTxn joins the references of a version's tags by transaction, in order.
+func byTxn(refs []tables.TxnRef) (out []txnGroup) {
+	for _, ref := range refs {
+		if n := len(out); n == 0 || out[n-1].id != ref.ID {
+			out = append(out, txnGroup{id: ref.ID})
+		}
+		last := &out[len(out)-1]
+		last.digests = append(last.digests, ref.Digest)
+	}
+	return out
+}
+
+// torn names a transaction that is not in all of its logs. What the newest manifest shows
+// is whole: a snapshot is made when the last table has it. Parts that are missing are
+// known as given up from here on, so that the key is not taken for a new one.
+func (r *rebuilding) torn(id twophase.TxnID, l *loggedTxn, byID map[twophase.TableID]*rebuiltTable, staged stagedParts) {
+	if l.shown || l.of.Count <= len(l.parts) {
+		return
+	}
+	out := TornTxn{Txn: id, More: l.of.Count - len(l.parts)}
+	for _, p := range l.parts {
+		out.In = append(out.In, TornPart{ID: p.Table, Name: byID[p.Table].row.Name, Version: p.Version})
+	}
+	for _, table := range l.of.Tables {
+		if l.part(table) != nil {
+			continue
+		}
+		out.More--
+		if _, named := r.before.tables[table]; named && byID[table] == nil {
+			continue // left out, or released since
+		}
+		missing := TornPart{ID: table, Version: twophase.NoVersion, Staged: staged[id][table]}
+		if t := byID[table]; t != nil {
+			missing.Name, missing.Cleaned = t.row.Name, !t.unbroken
+		}
+		out.Missing = append(out.Missing, missing)
+		l.parts = append(l.parts, twophase.KnownPart{Table: table, Version: twophase.NoVersion})
+	}
+	if len(out.Missing) == 0 && out.More == 0 {
+		return
+	}
+	r.report.Torn = append(r.report.Torn, out)
+	r.found(RebuildFinding{Code: RebuildTorn, Txn: id, What: out.String()})
+}
+
+func (t TornTxn) String() string {
+	var b strings.Builder
+	list := func(parts []TornPart) {
+		for i, p := range parts {
+			if i > 0 {
+				b.WriteString(", ")
+			}
+			name := p.Name
+			if name == "" {
+				name = string(p.ID)
+			}
+			b.WriteString(name)
+			if p.Version != twophase.NoVersion {
+				fmt.Fprintf(&b, "@%d", p.Version)
+			}
+			if p.Staged {
+				b.WriteString(" (its part is staged)")
+			}
+			if p.Cleaned {
+				b.WriteString(" (or in a commit that was cleaned)")
+			}
+		}
+	}
+	b.WriteString("in ")
+	list(t.In)
+	b.WriteString("; missing in ")
+	list(t.Missing)
+	if t.More > 0 {
+		if len(t.Missing) > 0 {
+			b.WriteString(" and ")
+		}
+		fmt.Fprintf(&b, "%d tables that it does not name", t.More)
+	}
+	return b.String()
+}
+
+// openTxns names transactions that are staged and in no log.
+func (r *rebuilding) openTxns(all map[twophase.TxnID]*loggedTxn, staged stagedParts) {
+	for id, parts := range staged {
+		if all[id] == nil {
+			r.found(RebuildFinding{Code: RebuildStaged, Txn: id, What: fmt.Sprintf("parts for %d tables are staged, and no log has it: it was open, or decided and not published", len(parts))})
+		}
+	}
+}
+
+// fillers bounds the snapshots that stand for those whose manifests were not written.
+const fillers = 1000
+
+// numbers says from which snapshot the catalog goes on: one that names all tables, and as
+// many behind it as readers may have seen above the newest manifest. Each of those was
+// made by a version, or by a table that came or went.
+func (r *rebuilding) numbers() {
+	unseen := len(r.gone)
+	for _, t := range r.tables {
+		unseen += int(t.row.Version - max(t.shown, twophase.NoVersion))
+	}
+	r.report.Snapshot = r.before.newest + 1 + twophase.SnapshotVersion(min(unseen, fillers))
+}
