@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -40,6 +41,69 @@ func (w *world) burst(n int, request func(i int) coordinator.OnceRequest) []coor
 		w.t.FailNow()
 	}
 	return out
+}
+
+// Where the store writes one key per request, payloads are put while an entry of others
+// is on its way: the next one waits for none of them.
+func TestPayloadsDoNotHoldUpEntries(t *testing.T) {
+	t.Parallel()
+	hold := make(chan chan struct{}, 1)
+	var payloads, held atomic.Int64
+	w := &world{wrapStore: func(s lock.Store) lock.Store {
+		return hookedStore{s, func(key string) {
+			if strings.HasPrefix(key, "pay/") {
+				payloads.Add(1)
+				return
+			}
+			select {
+			case release := <-hold:
+				held.Add(1)
+				<-release
+			default:
+			}
+		}}
+	}}
+	w.open(t)
+	w.create("a", twophase.ModeExclusive)
+	w.commit("warm", blind("a", "warm"))
+	w.settle()
+	release := make(chan struct{})
+	hold <- release
+	payloads.Store(0)
+	var calls sync.WaitGroup
+	call := func(key string) {
+		calls.Go(func() {
+			if _, err := w.try(key, blind("a", key)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	call("first")
+	w.eventually("an entry is on its way", func() bool { return held.Load() == 1 })
+	for i := range 8 {
+		call(fmt.Sprint("next", i))
+	}
+	w.eventually("the others' payloads are durable meanwhile", func() bool { return payloads.Load() == 9 })
+	close(release)
+	calls.Wait()
+}
+
+// A part that is durable ahead of a decision that refuses it is removed.
+func TestPayloadOfARefusedCallGoes(t *testing.T) {
+	t.Parallel()
+	w := &world{wrapStore: func(s lock.Store) lock.Store { return hookedStore{s, func(string) {}} }}
+	w.open(t)
+	w.create("a", twophase.ModeExclusive)
+	w.commit("one", blind("a", "one"))
+	removal := change("a", readAt(1), remove("one"))
+	w.commit("removed", removal)
+	if _, err := w.try("again", removal); err == nil {
+		t.Fatal("a file was removed twice")
+	}
+	w.eventually("nothing is left of it", func() bool {
+		items, err := w.store.Scan(w.ctx(), "pay/", "", 1)
+		return err == nil && len(items) == 0
+	})
 }
 
 // While one append is in flight, requests queue, and what waits goes into one entry.

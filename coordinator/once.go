@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/txcoord/txcoord/lock"
@@ -150,9 +151,11 @@ func (c *Catalog) decideOnce(ctx context.Context, ref txnRef, r OnceRequest) (co
 	return contentOf(parts, releases), c.decide(ctx, ref, parts, r.Reads, releases, r.VerifyFiles)
 }
 
-// stageOnce stages a part that is committed in the same call. One that needs an object
-// is listed like others: if the commit is refused, the next try finds it, and if there
-// is none it expires.
+// stageOnce stages a part that is committed in the same call. A small one becomes
+// durable together with the entry, where the store can do that. Where it cannot, the
+// sequencer must not wait for it: the part is put here, while others' entries are on
+// their way. Then, and where it needs an object, it is listed like others: if the commit
+// is refused, the next try finds it, and if there is none it expires.
 func (c *Catalog) stageOnce(ctx context.Context, ref txnRef, client string, t OnceTable) (*part, error) {
 	piece, row, _, err := c.piece(ctx, ref, t)
 	if err != nil {
@@ -173,10 +176,21 @@ func (c *Catalog) stageOnce(ctx context.Context, ref txnRef, client string, t On
 	if err != nil {
 		return nil, c.storeError(err)
 	}
-	if w != nil {
+	if w != nil && !c.putPart(ctx, w) {
 		p.writes = []lock.Write{*w}
-	} else {
-		c.openTxns.staged(ref, client, id, row.Name, int64(len(t.Actions)), false)
+		return p, nil
 	}
+	c.openTxns.staged(ref, client, id, row.Name, int64(len(t.Actions)), false)
 	return p, nil
+}
+
+// putPart makes a small part durable ahead of its entry, where the store cannot write both
+// at once. It tries once: what fails goes with the entry, whose append is repeated for as
+// long as the store fails.
+func (c *Catalog) putPart(ctx context.Context, w *lock.Write) bool {
+	if _, along := c.cfg.Store.(lock.Batcher); along {
+		return false
+	}
+	_, err := c.cfg.Store.Put(ctx, w.Key, w.Value, lock.IfAbsent())
+	return err == nil || errors.Is(err, lock.ErrConflict) // the key names the bytes
 }
