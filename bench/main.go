@@ -3,6 +3,7 @@
 //
 //	go run ./bench -run B1      time of one transaction over 1, 10, 50 tables
 //	go run ./bench -run B2      1, 8, 64 writers on one table
+//	go run ./bench -run B3      64 writers over 1,000 tables
 //	go run ./bench -run B4      64 writers, half of which replace one file
 //	go run ./bench -run B6      SIGKILL with 1,000 transactions in flight
 //	go run ./bench -run B9      checkpoints of a table with 1,000,000 files
@@ -96,17 +97,24 @@ type options struct {
 	upkeep          upkeep.Config
 }
 
+// Who takes part if nobody is named.
+const (
+	localContenders     = "seq,occ,dstor,txcoord,txcoord-open"
+	simulatedContenders = "seq,occ,dstor,txcoord,txcoord-decided"
+)
+
 func parse(args []string, stderr io.Writer) (options, error) {
 	f := flag.NewFlagSet("bench", flag.ContinueOnError)
 	f.SetOutput(stderr)
 	var o options
-	runs := f.String("run", "B1,B2,B4,B6,B9,replay", "which benchmarks")
-	contenders := f.String("contenders", "seq,occ,dstor,txcoord,txcoord-open", "who takes part; there are also txcoord-fenced, txcoord-decided, which is answered when transactions are decided, and txcoord-observed: txcoord with metrics, and traces of one transaction in a hundred")
+	runs := f.String("run", "B1,B2,B3,B4,B6,B9,replay", "which benchmarks")
+	contenders := f.String("contenders", "", "who takes part; there are also txcoord-fenced, txcoord-decided, which is answered when transactions are decided, and txcoord-observed: txcoord with metrics, and traces of one transaction in a hundred (default "+localContenders+"; with -stores sim "+simulatedContenders+")")
 	tables := f.String("tables", "1,10,50", "B1: tables per transaction")
 	writers := f.String("writers", "1,8,64", "B2: writers on one table")
 	f.IntVar(&o.config.Rounds, "rounds", 5, "how often the contenders take turns; B6: kills")
 	f.IntVar(&o.config.Transactions, "transactions", 40, "B1: transactions per contender and round")
-	f.DurationVar(&o.config.Duration, "duration", 6*time.Second, "B2: per contender and number of writers, over all rounds")
+	f.DurationVar(&o.config.Duration, "duration", 6*time.Second, "B2, B3: per contender and number of writers or choice of tables, over all rounds")
+	f.IntVar(&o.config.Spread, "spread", 1000, "B3: tables that there are, at least three for each writer")
 	f.IntVar(&o.config.Races, "races", 10, "B4: races per contender and round")
 	f.IntVar(&o.config.InFlight, "inflight", 1000, "B6: transactions in flight")
 	f.DurationVar(&o.config.Warm, "warm", 2*time.Second, "B6: how long clients run before each kill")
@@ -124,12 +132,15 @@ func parse(args []string, stderr io.Writer) (options, error) {
 		return o, fmt.Errorf("-stores %q: there are local and sim", *stores)
 	}
 	o.simulated = *stores == "sim"
+	if *contenders == "" {
+		*contenders = map[bool]string{false: localContenders, true: simulatedContenders}[o.simulated]
+	}
 	o.run, o.contenders = strings.Split(*runs, ","), strings.Split(*contenders, ",")
 	var err, wrong error
 	o.config.Tables, err = numbers(*tables)
 	o.config.Writers, wrong = numbers(*writers)
-	if min(o.config.Rounds, o.config.Transactions, o.config.InFlight, o.config.Races, o.upkeep.Files, o.upkeep.Versions) < 1 {
-		wrong = errors.Join(wrong, errors.New("-rounds, -transactions, -inflight, -races, -files and -versions begin at 1"))
+	if min(o.config.Rounds, o.config.Transactions, o.config.Spread, o.config.InFlight, o.config.Races, o.upkeep.Files, o.upkeep.Versions) < 1 {
+		wrong = errors.Join(wrong, errors.New("-rounds, -transactions, -spread, -inflight, -races, -files and -versions begin at 1"))
 	}
 	return o, errors.Join(err, wrong)
 }
@@ -157,7 +168,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 		}
 		defer func() { err = errors.Join(err, os.RemoveAll(o.config.Dir)) }()
 	}
-	o.config.Progress, o.config.Judged = stderr, "txcoord"
+	o.config.Progress, o.config.Judged, o.config.Simulated = stderr, "txcoord", o.simulated
 	if o.simulated && slices.Contains(o.run, "B6") {
 		return errors.New("-stores sim: a store in memory does not outlive a kill; say -run B1,B2")
 	}

@@ -37,7 +37,7 @@ func TestRunItself(t *testing.T) {
 	profiles := t.TempDir()
 	var out strings.Builder
 	err := run(t.Context(), []string{
-		"-run", "B1,B2,B4,B6", "-races", "2", "-contenders", "txcoord,txcoord-open", "-rounds", "1", "-transactions", "2", "-tables", "2", "-writers", "3",
+		"-run", "B1,B2,B3,B4,B6", "-spread", "10", "-races", "2", "-contenders", "txcoord,txcoord-open", "-rounds", "1", "-transactions", "2", "-tables", "2", "-writers", "3",
 		"-duration", "50ms", "-inflight", "20", "-warm", "100ms", "-profile", profiles,
 	}, &out, t.Output())
 	if err != nil {

@@ -13,6 +13,8 @@ type Request struct {
 	Key string
 	// Along counts the unconditional writes that went along with a conditional put.
 	Along int
+	// Bytes of the keys and values that were written or found.
+	Bytes int
 	Took  time.Duration
 	Err   error
 }
@@ -56,28 +58,36 @@ type observed struct {
 	tell func(context.Context, Request)
 }
 
-func (o observed) told(ctx context.Context, kind RequestKind, key string, along int, start time.Time, err error) {
-	o.tell(ctx, Request{Kind: kind, Key: key, Along: along, Took: time.Since(start), Err: err})
+func (o observed) told(ctx context.Context, kind RequestKind, key string, bytes int, start time.Time, err error) {
+	o.tell(ctx, Request{Kind: kind, Key: key, Bytes: bytes, Took: time.Since(start), Err: err})
+}
+
+// size is what items weigh.
+func size(items ...Item) (n int) {
+	for _, it := range items {
+		n += len(it.Key) + len(it.Value)
+	}
+	return n
 }
 
 func (o observed) Put(ctx context.Context, key string, value []byte, c Condition) (Revision, error) {
 	start := time.Now()
 	r, err := o.s.Put(ctx, key, value, c)
-	o.told(ctx, RequestPut, key, 0, start, err)
+	o.told(ctx, RequestPut, key, len(key)+len(value), start, err)
 	return r, err
 }
 
 func (o observed) Get(ctx context.Context, key string) (Item, error) {
 	start := time.Now()
 	it, err := o.s.Get(ctx, key)
-	o.told(ctx, RequestGet, key, 0, start, err)
+	o.told(ctx, RequestGet, key, size(it), start, err)
 	return it, err
 }
 
 func (o observed) Scan(ctx context.Context, prefix, after string, limit int) ([]Item, error) {
 	start := time.Now()
 	items, err := o.s.Scan(ctx, prefix, after, limit)
-	o.told(ctx, RequestScan, prefix, 0, start, err)
+	o.told(ctx, RequestScan, prefix, size(items...), start, err)
 	return items, err
 }
 
@@ -114,7 +124,11 @@ type observedBatches struct {
 func (o observedBatches) PutBatch(ctx context.Context, key string, value []byte, c Condition, with []Write) (Revision, error) {
 	start := time.Now()
 	r, err := o.batches.PutBatch(ctx, key, value, c, with)
-	o.told(ctx, RequestBatch, key, len(with), start, err)
+	bytes := len(key) + len(value)
+	for _, w := range with {
+		bytes += len(w.Key) + len(w.Value)
+	}
+	o.tell(ctx, Request{Kind: RequestBatch, Key: key, Along: len(with), Bytes: bytes, Took: time.Since(start), Err: err})
 	return r, err
 }
 

@@ -47,7 +47,7 @@ func (c Bare) OpenBare(ctx context.Context, dir string, tables int) (*BareSessio
 		return nil, fmt.Errorf("open store: %w", err)
 	}
 	s := &BareSession{
-		seqSession: &seqSession{baseline: b, latest: make([]int64, tables)},
+		seqSession: newSeqSession(b),
 		keys:       CountKeys(keys, b.counter),
 		revisions:  make([]lock.Revision, ringSlots),
 	}
@@ -61,6 +61,7 @@ const ringSlots = 64
 // BareSession is Bare with its tables.
 type BareSession struct {
 	*seqSession
+	turn      sync.Mutex
 	keys      lock.Store
 	revisions []lock.Revision
 	next      int

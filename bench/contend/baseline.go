@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/txcoord/txcoord/e2e/checker"
@@ -41,7 +42,7 @@ func (b *baseline) Books() checker.Run           { return b.run(b.dir, b.tables)
 func (b *baseline) Close() error                 { return nil }
 
 // Seq commits the tables of a transaction one after the other, each with one put,
-// and the transactions of all writers one after the other: a lock around plain
+// and those that share a table one after the other: a lock of each table around plain
 // Delta commits. Nobody retries, and nothing is atomic over tables.
 type Seq struct{ Objects OpenObjects }
 
@@ -54,7 +55,7 @@ func (c Seq) Open(ctx context.Context, dir string, tables int) (Session, error) 
 	if err != nil {
 		return nil, err
 	}
-	return &seqSession{baseline: b, latest: make([]int64, tables), replaced: map[string]bool{}}, nil
+	return newSeqSession(b), nil
 }
 
 // Replaces says that sessions take such work.
@@ -62,20 +63,47 @@ func (Seq) Replaces() {}
 
 type seqSession struct {
 	*baseline
-	turn   sync.Mutex
+	// turns are the locks of the tables, and latest their newest versions.
+	turns  []sync.Mutex
 	latest []int64
-	// replaced are the paths that were removed.
+	// replaced are the paths that were removed, under mu.
+	mu       sync.Mutex
 	replaced map[string]bool
 }
 
+func newSeqSession(b *baseline) *seqSession {
+	return &seqSession{baseline: b, turns: make([]sync.Mutex, b.tables), latest: make([]int64, b.tables), replaced: map[string]bool{}}
+}
+
+// lock takes the locks of tables, in an order that all have in common, and returns what
+// gives them back.
+func (s *seqSession) lock(tables []int) (unlock func()) {
+	order := slices.Sorted(slices.Values(tables))
+	for _, t := range order {
+		s.turns[t].Lock()
+	}
+	return func() {
+		for _, t := range order {
+			s.turns[t].Unlock()
+		}
+	}
+}
+
+// taken reports whether somebody replaced the same before.
+func (s *seqSession) taken(path string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	was := path != "" && s.replaced[path]
+	s.replaced[path] = true
+	return was
+}
+
 func (s *seqSession) Commit(ctx context.Context, w Work) error {
-	s.turn.Lock()
-	defer s.turn.Unlock()
-	if w.Replaces != "" && s.replaced[w.Replaces] {
+	defer s.lock(w.Tables)()
+	if s.taken(w.Replaces) {
 		s.note(&s.refused, w.transaction(nil))
 		return ErrAborted
 	}
-	s.replaced[w.Replaces] = true
 	var versions []int64
 	for _, t := range w.Tables {
 		version := s.latest[t] + 1

@@ -55,6 +55,13 @@ type Session interface {
 	Close() error
 }
 
+// Draining is a session that answers transactions before they are published, or can.
+type Draining interface {
+	// Drain returns when all that was answered is published, and every snapshot has its
+	// manifest. Nothing must be in flight.
+	Drain(ctx context.Context) error
+}
+
 // Server is a session with a server process behind it that can be killed. Its
 // Commit repeats the same call, over restarts of the server, until it has a final
 // answer, as a client must.

@@ -100,8 +100,8 @@ func TestBooksThatAreWrongAreNoticed(t *testing.T) {
 
 func TestRequestsOfOneTransaction(t *testing.T) {
 	want := map[string]contend.Requests{
-		"seq": {"put": 3}, "occ": {"put": 3}, "bare": {"put": 3, "key put": 2},
-		"dstor": {"head": 6, "get": 3, "put": 6, "key get": 3, "key put": 6},
+		"seq": {"put": 3}, "occ": {"put": 3}, "bare": {"put": 3, "key put": 2, "write units": 2},
+		"dstor": {"head": 6, "get": 3, "put": 6, "key get": 3, "key put": 6, "read units": 3, "write units": 6},
 	}
 	for _, c := range baselines() {
 		t.Run(c.Name(), func(t *testing.T) {

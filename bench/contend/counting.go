@@ -31,6 +31,26 @@ func (c *Counter) add(kind, key string, n int64) {
 	c.counts[kind] += n
 }
 
+// Kinds that are no requests but what DynamoDB bills for some: a write unit for each KiB
+// that is written, or begun, and one for a delete, since what is deleted here is half a
+// KiB; a read unit for each 4 KiB.
+const (
+	WriteUnits = "write units"
+	ReadUnits  = "read units"
+)
+
+// bill counts the units of a request.
+func (c *Counter) bill(r lock.Request) {
+	switch r.Kind {
+	case lock.RequestGet, lock.RequestScan:
+		c.add(ReadUnits, r.Key, begun(r.Bytes, 4<<10))
+	default:
+		c.add(WriteUnits, r.Key, begun(r.Bytes, 1<<10))
+	}
+}
+
+func begun(bytes, unit int) int64 { return int64(max((bytes+unit-1)/unit, 1)) }
+
 // Requests are those up to now.
 func (c *Counter) Requests() Requests {
 	c.mu.Lock()
@@ -60,6 +80,9 @@ func CountObjects(s objstore.Store, c *Counter) objstore.Store {
 // conditional put is one request with it, and its keys count as "key along".
 func CountKeys(s lock.Store, c *Counter) lock.Store {
 	return lock.Observe(s, func(_ context.Context, r lock.Request) {
+		if c.Aside == nil || !c.Aside("key "+string(r.Kind), r.Key) {
+			c.bill(r)
+		}
 		if r.Kind == lock.RequestBatch {
 			c.add("key put", r.Key, 1)
 			c.add("key along", r.Key, int64(r.Along))

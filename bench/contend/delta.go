@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/txcoord/txcoord/e2e/checker"
 	"github.com/txcoord/txcoord/tables/objstore"
 )
@@ -32,12 +34,30 @@ func commitKey(table int, version int64) string {
 
 // createTables writes version 0 of each table.
 func createTables(ctx context.Context, s objstore.Store, n int) error {
-	for i := range n {
+	return parallel(ctx, n, func(ctx context.Context, i int) error {
 		if err := s.PutIfAbsent(ctx, commitKey(i, 0), fmt.Appendf(nil, created, tableID(i))); err != nil {
 			return fmt.Errorf("create table %s: %w", TableName(i), err)
 		}
+		return nil
+	})
+}
+
+// atOnce is how much of what comes before the measurements is done at once.
+const atOnce = 64
+
+// parallel calls something for 0 to n-1, and returns an error if one of them does.
+func parallel(ctx context.Context, n int, each func(ctx context.Context, i int) error) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(atOnce)
+	for i := range n {
+		g.Go(func() error {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			return each(ctx, i)
+		})
 	}
-	return nil
+	return g.Wait()
 }
 
 func checkerTables(dir string, n int) []checker.Table {

@@ -33,7 +33,7 @@ func (c Dynamo) Open(ctx context.Context, dir string, tables int) (Session, erro
 	if err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
-	s := &dynamoSession{seqSession: &seqSession{baseline: b, latest: make([]int64, tables)}, keys: keys}
+	s := &dynamoSession{seqSession: newSeqSession(b), keys: keys}
 	entries := keyedEntries{CountKeys(keys, b.counter)}
 	for i := range tables {
 		s.drivers = append(s.drivers, &sparktest.Driver{
@@ -52,8 +52,7 @@ type dynamoSession struct {
 func (s *dynamoSession) Close() error { return errors.Join(s.keys.Close(), s.seqSession.Close()) }
 
 func (s *dynamoSession) Commit(ctx context.Context, w Work) error {
-	s.turn.Lock()
-	defer s.turn.Unlock()
+	defer s.lock(w.Tables)()
 	var versions []int64
 	for _, t := range w.Tables {
 		version := s.latest[t] + 1

@@ -129,19 +129,22 @@ func (s *txcoordSession) begin(ctx context.Context, mode txcoordv1.TableMode) er
 	if err := s.Serving(ctx); err != nil {
 		return err
 	}
-	for i := range s.tables {
-		_, err := s.client.Tables.RegisterTable(ctx, &txcoordv1.RegisterTableRequest{
-			Name: TableName(i), Uri: filepath.Join(s.dir, TableName(i)), Mode: mode,
-		})
-		if err != nil {
-			return fmt.Errorf("register %s: %w", TableName(i), err)
-		}
-		if mode != txcoordv1.TableMode_TABLE_MODE_FENCED {
-			continue
-		}
-		if err := s.fenced(ctx, TableName(i)); err != nil {
-			return fmt.Errorf("fence %s: %w", TableName(i), err)
-		}
+	return parallel(ctx, s.tables, func(ctx context.Context, i int) error { return s.register(ctx, i, mode) })
+}
+
+// register registers a table, and fences it where that is the mode.
+func (s *txcoordSession) register(ctx context.Context, i int, mode txcoordv1.TableMode) error {
+	_, err := s.client.Tables.RegisterTable(ctx, &txcoordv1.RegisterTableRequest{
+		Name: TableName(i), Uri: filepath.Join(s.dir, TableName(i)), Mode: mode,
+	})
+	if err != nil {
+		return fmt.Errorf("register %s: %w", TableName(i), err)
+	}
+	if mode != txcoordv1.TableMode_TABLE_MODE_FENCED {
+		return nil
+	}
+	if err := s.fenced(ctx, TableName(i)); err != nil {
+		return fmt.Errorf("fence %s: %w", TableName(i), err)
 	}
 	return nil
 }
@@ -251,13 +254,20 @@ func (s *txcoordSession) unanswered(w Work) checker.Transaction {
 	return x
 }
 
-// settleLimit bounds how long the manifests may lag.
-const settleLimit = 30 * time.Second
+// settleLimit bounds how long it may take until all is at rest.
+const settleLimit = 5 * time.Minute
 
 // Settle waits until no round is open and the newest snapshot has its manifest, and,
 // where requests are counted, until nothing is left of what was staged: what comes
 // then is asked for by later transactions.
-func (s *txcoordSession) Settle(ctx context.Context) error {
+func (s *txcoordSession) Settle(ctx context.Context) error { return s.rest(ctx, s.tidy) }
+
+// Drain is Settle, but for what was staged.
+func (s *txcoordSession) Drain(ctx context.Context) error {
+	return s.rest(ctx, func(context.Context) (bool, error) { return true, nil })
+}
+
+func (s *txcoordSession) rest(ctx context.Context, tidied func(context.Context) (bool, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, settleLimit)
 	defer cancel()
 	for {
@@ -265,7 +275,7 @@ func (s *txcoordSession) Settle(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("ask for status: %w", err)
 		}
-		tidy, err := s.tidy(ctx)
+		tidy, err := tidied(ctx)
 		if err != nil {
 			return fmt.Errorf("ask what is left to remove: %w", err)
 		}

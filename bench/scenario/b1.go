@@ -61,7 +61,32 @@ func b1(ctx context.Context, c Config, tables int, r *measure.Result) (err error
 		}
 	}
 	b1Halves(tables, entries[0], r)
+	if c.Simulated {
+		b1Simulated(c, tables, entries, r)
+	}
 	return nil
+}
+
+// The goals of B1 over simulated stores, against dstor, which does one table after the
+// other: how many times faster transactions over ten tables are answered.
+const (
+	B1Published = 10.0
+	B1Decided   = 60.0
+	b1Many      = 10
+)
+
+func b1Simulated(c Config, tables int, entries []*entry, r *measure.Result) {
+	medians := map[string]float64{}
+	for _, e := range entries {
+		medians[e.name] = float64(e.rounds.All().Median())
+	}
+	goal := func(name string, limit float64) {
+		if ours, theirs := medians[name], medians["dstor"]; tables == b1Many && ours > 0 && theirs > 0 {
+			r.AtLeast(fmt.Sprintf("%s, %d tables, median, x faster than dstor", name, tables), theirs/ours, limit)
+		}
+	}
+	goal(c.Judged, B1Published)
+	goal(c.Judged+Decided, B1Decided)
 }
 
 // b1Turn is how many transactions a contender makes before it is another's turn:

@@ -28,8 +28,15 @@ type Config struct {
 	Bare contend.Bare
 	// Contenders take turns in every run.
 	Contenders []contend.Contender
-	// Judged is the name of the contender that the goals are for.
+	// Judged is the name of the contender that the goals are for, and with Decided
+	// behind it that of the same one that answers when transactions are decided.
 	Judged string
+	// Simulated: the stores take the time of S3 and DynamoDB, and the goals are others.
+	Simulated bool
+	// Etcd: the journal is in an etcd, and B3 has a goal of its own.
+	Etcd bool
+	// Spread is the number of tables of B3.
+	Spread int
 	// Rounds is how often the contenders take turns.
 	Rounds int
 	// B1Limit is B1's goal if it is not the constant of that name.
@@ -51,12 +58,15 @@ type Config struct {
 	Progress io.Writer
 }
 
+// Decided ends the name of a contender that answers DECIDED.
+const Decided = "-decided"
+
 // Benchmark is one of the benchmarks.
 type Benchmark func(context.Context, Config) (*measure.Result, error)
 
 // Benchmarks are all of them, by name.
 func Benchmarks() map[string]Benchmark {
-	return map[string]Benchmark{"B1": B1, "B2": B2, "B4": B4, "B6": B6}
+	return map[string]Benchmark{"B1": B1, "B2": B2, "B3": B3, "B4": B4, "B6": B6}
 }
 
 func (c Config) progress(format string, args ...any) {
@@ -204,6 +214,9 @@ func perTransaction(r contend.Requests, transactions int) string {
 	}
 	var parts []string
 	for _, kind := range slices.Sorted(maps.Keys(r)) {
+		if kind == contend.WriteUnits || kind == contend.ReadUnits {
+			continue // these are no requests: see Price
+		}
 		if n := math.Round(100*float64(r[kind])/float64(max(transactions, 1))) / 100; n > 0 {
 			parts = append(parts, fmt.Sprintf("%s %v", kind, n))
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -28,7 +29,7 @@ func keys(dir string) (lock.Store, error) {
 func config(t *testing.T, contenders ...contend.Contender) scenario.Config {
 	return scenario.Config{
 		Dir: t.TempDir(), Bare: contend.Bare{Objects: objects, Keys: keys}, Contenders: contenders, Judged: "seq",
-		Rounds: 2, Transactions: 3, Races: 2, Tables: []int{1, 4}, Writers: []int{1, 4, 64}, Duration: 300 * time.Millisecond,
+		Rounds: 2, Transactions: 3, Races: 2, Tables: []int{1, 4}, Writers: []int{1, 4, 64}, Spread: 200, Duration: 300 * time.Millisecond,
 		InFlight: 20, Warm: 50 * time.Millisecond, Progress: t.Output(),
 	}
 }
@@ -67,6 +68,37 @@ func TestB2(t *testing.T) {
 	text(t, r)
 	if len(r.Rows) != 7 || len(r.Goals) != 6 {
 		t.Errorf("%d rows and %d goals, want 7 and 6", len(r.Rows), len(r.Goals))
+	}
+}
+
+func TestB3(t *testing.T) {
+	cfg := config(t, seq(), occ())
+	cfg.Writers, cfg.Spread = []int{4}, 20
+	r, err := scenario.B3(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := text(t, r)
+	if len(r.Rows) != 8 || len(r.Goals) != 7 {
+		t.Errorf("%d rows and %d goals, want 8 and 7", len(r.Rows), len(r.Goals))
+	}
+	for _, want := range []string{"one of its own +seq .* put 1\n", "three of its own +occ .* put 3\n", "Zipf 0.99 / any one"} {
+		if !regexp.MustCompile(want).MatchString(s) {
+			t.Errorf("%s is not in it", want)
+		}
+	}
+}
+
+// Over simulated stores B2 has the floor's rate beside the writers', and other goals.
+func TestB2Simulated(t *testing.T) {
+	cfg := config(t, seq(), occ())
+	cfg.Simulated, cfg.Writers = true, []int{64}
+	r, err := scenario.B2(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := text(t, r); len(r.Rows) != 3 || len(r.Goals) != 2 || !strings.Contains(s, "of 64/(bare's median)") {
+		t.Errorf("%d rows and %d goals, want 3 and 2", len(r.Rows), len(r.Goals))
 	}
 }
 
