@@ -190,7 +190,7 @@ func (f *fleet) weather() {
 	t := f.t
 	t.Helper()
 	for _, p := range f.replicas {
-		p.start(nil)
+		f.restart(p)
 	}
 	for i, name := range stormTables {
 		f.create(name, []txcoordv1.TableMode{txcoordv1.TableMode_TABLE_MODE_OPEN, txcoordv1.TableMode_TABLE_MODE_EXCLUSIVE}[i%2])
@@ -229,8 +229,9 @@ func (f *fleet) disturb() {
 	}
 }
 
-// restart starts a replica again, as often as it takes: one that meets a store which
-// does not answer just now ends, and whoever watches over it tries once more.
+// restart starts a replica, as often as it takes: one that meets a store which does not
+// answer within a second, as on a busy machine, ends, and whoever watches over it tries
+// once more.
 func (f *fleet) restart(p *process) {
 	f.t.Helper()
 	never := &kill{Nth: 1 << 40}
