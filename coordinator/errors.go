@@ -137,7 +137,13 @@ type FrozenDetail struct {
 	Txn     twophase.TxnID
 	Detail  string
 	Since   time.Time
+	// Held: an operator froze it, whatever the cause says.
+	Held bool
 }
+
+// found reports whether something in the table's log or round froze it: an operator's
+// freeze alone refuses commits, and everything else goes on.
+func (f *FrozenDetail) found() bool { return f != nil && f.Cause != twophase.CauseOperator }
 
 // FeatureDetail names a table feature.
 type FeatureDetail struct{ Table, Feature string }

@@ -92,7 +92,7 @@ func (c *Catalog) Explain(ctx context.Context, ref string, sees func(name string
 	if err := e.log(ctx, row); err != nil {
 		return Explanation{}, err
 	}
-	if row.Frozen == nil && c.row(row.ID).Frozen != nil { // for what the log just said
+	if !row.Frozen.found() && c.row(row.ID).Frozen.found() { // for what the log just said
 		return c.Explain(ctx, ref, sees)
 	}
 	slices.SortStableFunc(e.found, func(a, b Finding) int {
@@ -162,6 +162,7 @@ func (e *explainer) catalog() {
 
 func (e *explainer) freeze(s *twophase.State, t *twophase.Table) {
 	f := t.Frozen
+	e.held(t)
 	if f == nil {
 		return
 	}
@@ -181,6 +182,18 @@ func (e *explainer) freeze(s *twophase.State, t *twophase.Table) {
 		}
 	}
 	e.add(out)
+}
+
+// held: an operator froze it.
+func (e *explainer) held(t *twophase.Table) {
+	if t.Held == nil {
+		return
+	}
+	text := fmt.Sprintf("frozen since %s (operator): an operator froze it; reads go on, and what is decided is published", t.Held.Since.Std().Format(time.RFC3339))
+	if t.Held.Detail != "" {
+		text += ": " + t.Held.Detail
+	}
+	e.add(Finding{Code: FoundFrozen, Blocks: true, Since: t.Held.Since.Std(), Text: text, Remedy: "txcoord tables unfreeze " + t.Name})
 }
 
 // conflictOn is why a decided change cannot be delivered on a table.
@@ -204,7 +217,6 @@ func (e *explainer) freezeText(s *twophase.State, t *twophase.Table) string {
 		twophase.CauseDiverged:      "a decided change became impossible by another engine's commit",
 		twophase.CauseReplaced:      "the log at its place is another table's, or an older copy",
 		twophase.CauseContradiction: "its log and the journal contradict each other",
-		twophase.CauseOperator:      "an operator froze it",
 		twophase.CauseLost:          "the staged part of a decided transaction is lost",
 	}[f.Cause]
 	text := fmt.Sprintf("frozen since %s (%s): %s", f.Since.Std().Format(time.RFC3339), f.Cause, why)

@@ -46,6 +46,8 @@ func legible(records []twophase.Record) {
 			short(&r.Detail)
 		case *twophase.Thawed:
 			short(&r.Detail)
+		case *twophase.Held:
+			short(&r.Detail)
 		}
 	}
 }

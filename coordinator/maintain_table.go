@@ -72,7 +72,7 @@ func (j *upkeepJob) begin() error {
 		return &Error{Reason: TableNotFound, Message: fmt.Sprintf("table %s is not in the catalog any more", j.id)}
 	}
 	row := j.at.info
-	if row.Frozen != nil {
+	if row.Frozen.found() {
 		return frozenError(row)
 	}
 	var err error

@@ -152,8 +152,8 @@ func (c *Catalog) observation() telemetry.State {
 		out.Free = out.Slots - min(out.Slots, s.Next()-s.Checkpoint().Position)
 		for _, t := range s.Tables() {
 			out.Tables[t.Mode]++
-			if t.Frozen != nil {
-				out.Frozen[t.Frozen.Cause]++
+			if f := t.Freezing(); f != nil {
+				out.Frozen[f.Cause]++
 			}
 		}
 		for _, r := range s.Rounds() {

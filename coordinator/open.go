@@ -212,14 +212,14 @@ func (o *openTxns) oldest() (p twophase.Position, ok bool) {
 	return p, ok
 }
 
-func (o *openTxns) deadline(id twophase.TxnID) (time.Time, bool) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	t, ok := o.m[id]
-	if !ok {
-		return time.Time{}, false
+// row is the transaction as lists have it. The lock is held.
+func (t *openTxn) row() OpenTxn {
+	row := OpenTxn{Txn: t.ref.id, Key: t.ref.key, Attempt: t.ref.attempt, Client: t.client, Begun: t.begun, Deadline: t.ref.deadline}
+	for _, st := range t.tables {
+		row.Tables = append(row.Tables, *st)
 	}
-	return t.ref.deadline, true
+	slices.SortFunc(row.Tables, func(a, b StagedTable) int { return compare(a.Name, b.Name) })
+	return row
 }
 
 func (o *openTxns) list() []OpenTxn {
@@ -227,12 +227,7 @@ func (o *openTxns) list() []OpenTxn {
 	defer o.mu.Unlock()
 	out := make([]OpenTxn, 0, len(o.m))
 	for _, t := range o.m {
-		row := OpenTxn{Txn: t.ref.id, Key: t.ref.key, Attempt: t.ref.attempt, Client: t.client, Begun: t.begun, Deadline: t.ref.deadline}
-		for _, st := range t.tables {
-			row.Tables = append(row.Tables, *st)
-		}
-		slices.SortFunc(row.Tables, func(a, b StagedTable) int { return compare(a.Name, b.Name) })
-		out = append(out, row)
+		out = append(out, t.row())
 	}
 	slices.SortFunc(out, func(a, b OpenTxn) int {
 		if d := a.Begun.Compare(b.Begun); d != 0 {

@@ -77,6 +77,26 @@ func (o *openTxns) stagedIn(rec *openRecord) map[twophase.TableID]*StagedTable {
 	return staged
 }
 
+// find is an open transaction. One that is not known here may have been noted by another
+// replica since the last look.
+func (o *openTxns) find(ctx context.Context, id twophase.TxnID) (OpenTxn, bool) {
+	o.mu.Lock()
+	t := o.m[id]
+	o.mu.Unlock()
+	if t == nil && o.c.cfg.SharedStore {
+		var rec openRecord
+		if item, err := o.c.cfg.Store.Get(ctx, openKey(id)); err == nil && json.Unmarshal(item.Value, &rec) == nil {
+			o.observe(id, &rec)
+		}
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if t = o.m[id]; t == nil {
+		return OpenTxn{}, false
+	}
+	return t.row(), true
+}
+
 // extended reports whether another replica has given a transaction a later deadline
 // than is known here: asked before it is aborted for that.
 func (o *openTxns) extended(ctx context.Context, id twophase.TxnID) bool {

@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -99,8 +100,8 @@ func (c *Catalog) Outcome(ctx context.Context, r OutcomeRequest) (Outcome, time.
 		}
 		return Outcome{Txn: ref.id, Key: ref.key, Attempt: ref.attempt, Deadline: ref.deadline}, since, nil
 	}
-	if deadline, ok := c.openTxns.deadline(ref.id); ok {
-		return Outcome{Txn: ref.id, Key: ref.key, Attempt: ref.attempt, Deadline: deadline}, since, nil
+	if open, ok := c.openTxns.find(ctx, ref.id); ok {
+		return Outcome{Txn: ref.id, Key: cmp.Or(open.Key, ref.key), Attempt: cmp.Or(open.Attempt, ref.attempt), Deadline: open.Deadline}, since, nil
 	}
 	return Outcome{}, since, &Error{Reason: TransactionNotFound, Message: "the transaction is not known here; that is no final answer, ask with resolve for one"}
 }
@@ -173,14 +174,14 @@ func (c *Catalog) Abort(ctx context.Context, r OutcomeRef, reason string) (Outco
 		}
 		return c.abort(ctx, ref, twophase.RuleClient, reason)
 	}
-	for _, o := range c.openTxns.list() {
-		if o.Txn == r.Txn && !r.Txn.IsZero() {
-			ref := txnRef{id: o.Txn, key: o.Key, attempt: o.Attempt, begun: c.next()}
-			return c.abort(ctx, ref, twophase.RuleOperator, reason)
-		}
+	if err := c.catchUp(ctx); err != nil {
+		return Outcome{}, err
 	}
 	if o, ok := c.decidedOutcome(r.Txn); ok {
-		return o, nil
+		return c.namedOutcome(ctx, o), nil
+	}
+	if o, ok := c.openTxns.find(ctx, r.Txn); ok {
+		return c.abort(ctx, txnRef{id: o.Txn, key: o.Key, attempt: o.Attempt, begun: c.next()}, twophase.RuleOperator, reason)
 	}
 	return Outcome{}, &Error{Reason: TransactionNotFound, Message: fmt.Sprintf("transaction %s is not known as open here", r.Txn)}
 }

@@ -104,7 +104,7 @@ func (c *Catalog) describeOwner(ctx context.Context, t *handle, row TableInfo, h
 // lookAgain walks a table whose owner object is gone. One whose version 0 is still to
 // be put has none yet.
 func (c *Catalog) lookAgain(ctx context.Context, t *handle, row TableInfo) {
-	if row.Version == twophase.NoVersion || row.Frozen != nil {
+	if row.Version == twophase.NoVersion || row.Frozen.found() {
 		return
 	}
 	var e *Error

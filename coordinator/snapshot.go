@@ -25,7 +25,7 @@ func (c *Catalog) Snapshot(ctx context.Context, ref SnapshotRef, filter []string
 			}
 			out.Tables = append(out.Tables, SnapshotTable{
 				ID: id, Name: t.Name, URI: t.URI, Version: v,
-				Frozen: t.Frozen != nil && set.version == s.Shown(),
+				Frozen: t.Freezing() != nil && set.version == s.Shown(),
 			})
 		}
 		for name, v := range s.Tags() {

@@ -17,7 +17,7 @@ func (c *Catalog) Status(context.Context) (Status, error) {
 		st.RememberedSince = since.Std()
 		for _, t := range s.Tables() {
 			st.Tables++
-			if t.Frozen != nil {
+			if t.Freezing() != nil {
 				st.Frozen = append(st.Frozen, *frozenDetail(t))
 			}
 			if t.Opened != nil {
@@ -32,11 +32,12 @@ func (c *Catalog) Status(context.Context) (Status, error) {
 }
 
 func frozenDetail(t *twophase.Table) *FrozenDetail {
-	if t.Frozen == nil {
+	f := t.Freezing()
+	if f == nil {
 		return nil
 	}
 	return &FrozenDetail{
-		Table: t.Name, TableID: t.Table, Cause: t.Frozen.Cause, Txn: t.Frozen.Txn, Detail: t.Frozen.Detail, Since: t.Frozen.Since.Std(),
+		Table: t.Name, TableID: t.Table, Cause: f.Cause, Txn: f.Txn, Detail: f.Detail, Since: f.Since.Std(), Held: t.Held != nil,
 	}
 }
 

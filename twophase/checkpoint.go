@@ -102,6 +102,9 @@ func tableToPB(t *Table) *recordpb.Table {
 		m.Frozen = &recordpb.Frozen{Round: roundIDToPB(f.Round), Table: string(f.Origin), Cause: uint32(f.Cause), Txn: txnToPB(f.Txn), Detail: f.Detail}
 		m.Resolved, m.FrozenSinceMs = f.Resolved, int64(f.Since)
 	}
+	if h := t.Held; h != nil {
+		m.Held = &recordpb.Hold{Detail: h.Detail, SinceMs: int64(h.Since)}
+	}
 	m.Fence, m.Opened = fenceToPB(t.Fence), openedToPB(t.Opened)
 	return m
 }
@@ -267,6 +270,9 @@ func (s *State) loadTables(in []*recordpb.Table) error {
 		})
 		if t.Frozen, err = freezeFromPB(m); err != nil {
 			return err
+		}
+		if h := m.GetHeld(); h != nil {
+			t.Held = &Hold{Detail: h.GetDetail(), Since: Time(h.GetSinceMs())}
 		}
 		t.Fence, t.Opened = fenceFromPB(m.GetFence()), openedFromPB(m.GetOpened())
 		s.tables[t.Table] = t

@@ -148,6 +148,8 @@ func recordToPB(r Record) *recordpb.Record {
 		return &recordpb.Record{Record: &recordpb.Record_Mode{Mode: &recordpb.ModeSet{Table: string(r.Table), Mode: uint32(r.Mode)}}}
 	case *Frozen:
 		return &recordpb.Record{Record: &recordpb.Record_Freeze{Freeze: frozenToPB(r)}}
+	case *Held:
+		return &recordpb.Record{Record: &recordpb.Record_Hold{Hold: &recordpb.Held{Table: string(r.Table), Off: r.Off, Detail: r.Detail}}}
 	case *Thawed:
 		return &recordpb.Record{Record: &recordpb.Record_Thaw{Thaw: &recordpb.Thawed{Table: string(r.Table), Detail: r.Detail, Mended: r.Mended}}}
 	case *FloorRaised:
@@ -216,6 +218,8 @@ func recordFromPB(m *recordpb.Record) (Record, error) {
 		return &ModeSet{Table: TableID(r.Mode.GetTable()), Mode: Mode(r.Mode.GetMode())}, nil
 	case *recordpb.Record_Freeze:
 		return frozenFromPB(r.Freeze)
+	case *recordpb.Record_Hold:
+		return &Held{Table: TableID(r.Hold.GetTable()), Off: r.Hold.GetOff(), Detail: r.Hold.GetDetail()}, nil
 	case *recordpb.Record_Thaw:
 		return &Thawed{Table: TableID(r.Thaw.GetTable()), Detail: r.Thaw.GetDetail(), Mended: r.Thaw.GetMended()}, nil
 	case *recordpb.Record_Floor:

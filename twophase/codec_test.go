@@ -126,7 +126,7 @@ func genKnown(t *rapid.T) twophase.Known {
 // genRecord makes a record of each kind.
 func genRecord(t *rapid.T) twophase.Record {
 	table := twophase.TableID(genText(t, "table"))
-	switch rapid.IntRange(0, 20).Draw(t, "kind") {
+	switch rapid.IntRange(0, 21).Draw(t, "kind") {
 	case 0:
 		return &twophase.Committed{
 			Txn: genTxn(t), Key: genText(t, "key"), Attempt: rapid.Uint32().Draw(t, "attempt"),
@@ -176,6 +176,8 @@ func genRecord(t *rapid.T) twophase.Record {
 		return &twophase.Frozen{Round: genRound(t), Table: table, Cause: twophase.CauseStalled, Txn: genTxn(t), Detail: genText(t, "detail")}
 	case 12:
 		return &twophase.Thawed{Mended: rapid.Bool().Draw(t, "mended"), Table: table, Detail: genText(t, "detail")}
+	case 21:
+		return &twophase.Held{Table: table, Off: rapid.Bool().Draw(t, "off"), Detail: genText(t, "detail")}
 	case 13:
 		return &twophase.FloorRaised{Floor: twophase.Position(rapid.Uint64().Draw(t, "floor"))}
 	case 14:

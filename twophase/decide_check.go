@@ -51,10 +51,10 @@ func (d *decision) writable(id TableID) (*Table, *Refused) {
 	if !ok || t.Released {
 		return nil, &Refused{Reason: ReasonUnknownTable, Table: id}
 	}
-	if t.Frozen != nil && !d.weak.has(weakFrozenTakes) {
+	if f := t.Freezing(); f != nil && !d.weak.has(weakFrozenTakes) {
 		return nil, &Refused{
-			Reason: ReasonFrozen, Table: id, Txn: t.Frozen.Txn,
-			Detail: fmt.Sprintf("%s: %s", t.Frozen.Cause, t.Frozen.Detail),
+			Reason: ReasonFrozen, Table: id, Txn: f.Txn,
+			Detail: fmt.Sprintf("%s: %s", f.Cause, f.Detail),
 		}
 	}
 	return t, nil

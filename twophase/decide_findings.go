@@ -31,6 +31,8 @@ func (d *decision) finding(r *Request) Answer {
 		return d.onTable(rec, rec.Table, func(t *Table) bool { return t.mayCount(rec) })
 	case *Thawed:
 		return d.onTable(rec, rec.Table, func(t *Table) bool { return t.thaws(rec) })
+	case *Held:
+		return d.onTable(rec, rec.Table, func(t *Table) bool { return t.holds(rec) })
 	case *Frozen:
 		return d.freeze(rec)
 	case *Checkpointed:
@@ -252,6 +254,9 @@ func (d *decision) release(r *Released) Answer {
 }
 
 func (d *decision) freeze(r *Frozen) Answer {
+	if r.Cause == CauseOperator {
+		return refuse(Refused{Reason: ReasonStale, Table: r.Table, Detail: "an operator's freeze is a hold"})
+	}
 	if r.Round != (RoundID{}) {
 		if _, ok := d.Round(r.Round); !ok {
 			return refuse(Refused{Reason: ReasonStale, Detail: "round " + r.Round.String()})

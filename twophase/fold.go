@@ -88,6 +88,8 @@ func (f *fold) apply(r Record) {
 		f.frozen(r)
 	case *Thawed:
 		f.thawed(r)
+	case *Held:
+		f.hold(r)
 	case *FloorRaised:
 		f.floorRaised(r)
 	case *SettingChanged:
@@ -201,7 +203,7 @@ func (f *fold) released(r *Released) {
 
 // dismiss takes a table out of the catalog.
 func (f *fold) dismiss(t *Table) {
-	t.Released, t.Past, t.pastBytes, t.Leaving, t.ReleasedAt = true, nil, 0, TxnID{}, f.entry.Time
+	t.Released, t.Past, t.pastBytes, t.Leaving, t.ReleasedAt, t.Held = true, nil, 0, TxnID{}, f.entry.Time, nil
 	delete(f.byName, t.Name)
 	delete(f.byURI, t.URI)
 }

@@ -12,14 +12,12 @@ func (c Cause) grave() int {
 		return 1
 	case CauseLost:
 		return 2
-	case CauseOperator:
-		return 3
 	case CauseDiverged:
-		return 4
+		return 3
 	case CauseContradiction:
-		return 5
+		return 4
 	case CauseReplaced:
-		return 6
+		return 5
 	}
 	return 0
 }
@@ -41,6 +39,30 @@ func (f *Freeze) covers(id TableID, cause Cause, origin TableID) bool {
 
 // MayFreeze reports whether a finding of that cause at a table would change anything.
 func (t *Table) MayFreeze(cause Cause) bool { return !t.Frozen.covers(t.Table, cause, t.Table) }
+
+// Freezing is why the table takes no commits: the freeze that the journal's findings
+// gave it, else the operator's; nil if it takes them.
+func (t *Table) Freezing() *Freeze {
+	if t.Frozen != nil || t.Held == nil {
+		return t.Frozen
+	}
+	return &Freeze{Cause: CauseOperator, Origin: t.Table, Detail: t.Held.Detail, Since: t.Held.Since}
+}
+
+// hold is an operator's word on one table.
+func (f *fold) hold(r *Held) {
+	t := f.live(r.Table)
+	switch {
+	case t == nil || !t.holds(r):
+	case r.Off:
+		t.Held = nil
+	default:
+		t.Held = &Hold{Detail: r.Detail, Since: f.entry.Time}
+	}
+}
+
+// holds reports whether the record changes anything.
+func (t *Table) holds(r *Held) bool { return r.Off == (t.Held != nil) }
 
 // freeze refuses commits on tables.
 func (f *fold) freeze(tables []TableID, ice Freeze) {
@@ -106,6 +128,9 @@ func (t *Table) isReplaced() bool {
 }
 
 func (f *fold) frozen(r *Frozen) {
+	if r.Cause == CauseOperator {
+		return // nobody writes that: an operator holds
+	}
 	ice := Freeze{Cause: r.Cause, Origin: r.Table, Round: r.Round, Txn: r.Txn, Detail: r.Detail}
 	if r.Round == (RoundID{}) {
 		if t := f.present(r.Table); t != nil { // a log that is none of ours contradicts nothing

@@ -21,7 +21,7 @@ func (r *modelRun) compare() {
 		for _, it := range mt.pending() {
 			want = append(want, it.number)
 		}
-		if !slices.Equal(got, want) || t.Recorded != mt.recorded || (t.Frozen != nil) != mt.frozen {
+		if !slices.Equal(got, want) || t.Recorded != mt.recorded || (t.Frozen != nil) != mt.frozen || (t.Held != nil) != mt.held {
 			r.Fatalf("%s: pending %v at %d, frozen %v; want %v at %d, %v", id, got, t.Recorded, t.Frozen != nil, want, mt.recorded, mt.frozen)
 		}
 	}
@@ -150,7 +150,7 @@ func TestModel(t *testing.T) {
 		m, s := newModel()
 		r := &modelRun{T: rt, m: m, s: s}
 		for range r.integer(1, 40, "entries") {
-			switch r.integer(0, 9, "act") {
+			switch r.integer(0, 10, "act") {
 			case 0, 1, 2, 3, 4:
 				r.group()
 			case 5, 6:
@@ -161,6 +161,9 @@ func TestModel(t *testing.T) {
 				r.finding(&FloorRaised{Floor: Position(r.integer(0, int(r.s.Next()), "floor"))})
 			case 9:
 				r.restart()
+			case 10:
+				id := modelTables[r.integer(0, len(modelTables)-1, "table")]
+				r.finding(&Held{Table: id, Off: m.tables[id].held, Detail: "an operator"})
 			}
 		}
 	})

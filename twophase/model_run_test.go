@@ -166,6 +166,8 @@ func (r *modelRun) fold(d Decision) {
 			r.m.foreign(rec)
 		case *FloorRaised:
 			r.m.raise(rec.Floor)
+		case *Held:
+			r.m.tables[rec.Table].held = !rec.Off
 		}
 	}
 	r.m.turn(e.Position, closed)

@@ -17,6 +17,7 @@ type modelTable struct {
 	past     []*modelItem
 	next     ChangeNumber
 	frozen   bool
+	held     bool // by an operator
 }
 
 // modelItem is a change or a foreign version, in the order of the journal.
@@ -148,7 +149,7 @@ func (m *model) check(c *Committed, group []*Committed) string {
 		t := m.tables[p.Table]
 		ch := m.w.changeOf(p)
 		switch {
-		case t.frozen:
+		case t.frozen || t.held:
 			return "refused " + ReasonFrozen.String()
 		case p.MetaDataID != metaName(t.state.meta):
 			return "abort " + RuleTableReplaced.String()

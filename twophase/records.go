@@ -241,6 +241,7 @@ const (
 	CauseDiverged
 	CauseReplaced
 	CauseContradiction
+	// CauseOperator stands in no freeze of the fold: see Held.
 	CauseOperator
 	// CauseLost: the payload of a decided change is gone or damaged (R20). Whoever puts it
 	// back has the round go on; who cannot gives the change up by a barrier (R4).
@@ -277,6 +278,15 @@ type Thawed struct {
 	// Mended: a REPLACED table's own log stands at its place again. Nothing is given up,
 	// and the table goes on; the next walk sees for itself.
 	Mended bool
+}
+
+// Held is an operator's freeze of one table (cause OPERATOR), or with Off its end. It
+// refuses commits and does nothing else: rounds go on, no other table shares it, and
+// freezes of other causes come and go beside it.
+type Held struct {
+	Table  TableID
+	Off    bool
+	Detail string
 }
 
 // FloorRaised lets outcomes decided below a position be forgotten (R6).
@@ -397,6 +407,7 @@ func (*Released) kind() string       { return "release" }
 func (*ModeSet) kind() string        { return "mode" }
 func (*Frozen) kind() string         { return "freeze" }
 func (*Thawed) kind() string         { return "thaw" }
+func (*Held) kind() string           { return "hold" }
 func (*FloorRaised) kind() string    { return "floor" }
 func (*SettingChanged) kind() string { return "setting" }
 func (*Checkpointed) kind() string   { return "checkpoint" }

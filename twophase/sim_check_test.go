@@ -195,7 +195,7 @@ func (c *checker) mark(e *Entry) marks {
 		case *Committed:
 			for i := range r.Parts {
 				if t := c.ref.tables[r.Parts[i].Table]; t != nil {
-					m.frozen[t.Table] = t.Frozen != nil
+					m.frozen[t.Table] = t.Freezing() != nil
 				}
 			}
 		case *Foreign:

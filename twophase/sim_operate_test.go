@@ -43,6 +43,8 @@ func (w *world) operatorAct() {
 		w.operatorGivesUp(r)
 	case w.chance(w.release):
 		w.releaseOrRegister(r)
+	case w.hold > 0 && w.chance(w.hold): // other worlds draw as they did
+		w.holdAct(r)
 	case w.chance(w.fence):
 		w.fenceAct(r)
 	case w.chance(w.twice):
@@ -51,6 +53,28 @@ func (w *world) operatorAct() {
 		}
 	default:
 		w.thaw(r)
+	}
+}
+
+// holdAct freezes a table by an operator's word, or takes the word back, or says it again.
+func (w *world) holdAct(r *replica) {
+	if all := r.state.Tables(); len(all) > 0 {
+		t := pick(w, all)
+		off := t.Held != nil != w.chance(0.1)
+		w.logf("an operator holds %s on R%d: %v", t.Table, r.id, !off)
+		w.check.counts["held or let go"]++
+		r.ask(&request{Request: Request{Record: &Held{Table: t.Table, Off: off, Detail: "an operator"}}})
+	}
+}
+
+// letGo ends one operator's freeze, on a table that has published all: it never had to
+// wait for that.
+func (w *world) letGo(r *replica) {
+	for _, t := range r.state.Tables() {
+		if t.Held != nil && len(t.Pending) == 0 {
+			r.ask(&request{Request: Request{Record: &Held{Table: t.Table, Off: true}}})
+			return
+		}
 	}
 }
 
@@ -271,6 +295,7 @@ func (w *world) calmAct() {
 		return
 	}
 	w.thaw(r)
+	w.letGo(r)
 	for _, j := range w.jobs {
 		if floor, _ := w.check.ref.Floor(); w.check.ref.outcomes[j.txn] == nil && j.begun >= floor {
 			j.end(w, r, RuleResolved)

@@ -43,7 +43,9 @@ func profiles() []profile {
 	crowded.tables = append([]toyTable{{name: "single", single: true}, {name: "also open"}}, defaultTables...)
 	lossy := base
 	lossy.lose, lossy.operate, lossy.crash, lossy.create = 0.01, 0.03, 0.006, 0.3
-	return []profile{base, small, large, cleaned, crowded, base, alone, builds, restored, fenced, ignored, lossy}
+	held := base
+	held.hold, held.operate, held.release = 0.5, 0.04, 0.1
+	return []profile{base, small, large, cleaned, crowded, base, alone, builds, restored, fenced, ignored, lossy, held}
 }
 
 // TestSimulation: no world breaks an invariant.

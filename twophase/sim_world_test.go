@@ -48,6 +48,7 @@ type profile struct {
 	overwrite float64 // of foreign commits: nothing of the table stays
 	polls     float64 // how busily tables are looked at that are in no round
 	lift      float64 // of operators' acts on fenced tables
+	hold      float64 // of operators' acts: one freezes a table, or lets it go
 	lose      float64 // the payload of a decided change is lost
 	ignores   float64 // of foreign commits on fenced tables: their writer ignores features
 	other     float64 // of chances to commit other digests under one id

@@ -114,6 +114,12 @@ type Freeze struct {
 	Resolved bool
 }
 
+// Hold says why, and since when, an operator has a table take no commits.
+type Hold struct {
+	Detail string
+	Since  Time
+}
+
 // Table is the fold's knowledge of one table.
 type Table struct {
 	Registered
@@ -143,6 +149,8 @@ type Table struct {
 	PastFloor Version
 	pastBytes int
 	Frozen    *Freeze
+	// Held is an operator's freeze; nil without one. See Freezing.
+	Held *Hold
 	// Diverged changes wait for an operator (R13).
 	Diverged []*Change
 	// Fence is set while the mode is ModeFenced.

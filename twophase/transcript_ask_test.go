@@ -215,6 +215,10 @@ func (s *script) admin(r *actorless, kind string, args []string) Record {
 		return &FenceCounted{Table: TableID(args[0]), Version: Version(number(args[1]))}
 	case "mended":
 		return &Thawed{Table: TableID(args[0]), Mended: true}
+	case "hold":
+		return &Held{Table: TableID(args[0]), Detail: "no writes tonight"}
+	case "unhold":
+		return &Held{Table: TableID(args[0]), Off: true}
 	case "thaw":
 		return &Thawed{Table: TableID(args[0])}
 	case "release":

@@ -204,6 +204,9 @@ func (s *script) state(args []string) string {
 		if f := t.Frozen; f != nil {
 			fmt.Fprintf(&b, ", frozen: %s at %s", f.Cause, f.Origin)
 		}
+		if t.Held != nil {
+			b.WriteString(", held")
+		}
 		b.WriteByte('\n')
 	}
 	for _, l := range r.state.Leases() {

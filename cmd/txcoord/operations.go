@@ -74,6 +74,39 @@ func boolToInt(b bool) int {
 	return 0
 }
 
+type tablesFreeze struct {
+	tableArg
+	Reason string `required:"" help:"Why, in words; recorded, and told to whoever is refused." placeholder:"TEXT"`
+}
+
+func (c *tablesFreeze) Run(ctx context.Context, s *session) error {
+	return s.call(ctx, "freezing "+c.Table, func(ctx context.Context, api *client.Client) error {
+		a, err := api.Operations.FreezeTable(ctx, &txcoordv1.FreezeTableRequest{Table: c.Table, Reason: c.Reason})
+		if err != nil {
+			return err
+		}
+		return s.showTable(a, a.GetTable())
+	})
+}
+
+type tablesUnfreeze struct {
+	tableArg
+	Reason string `required:"" help:"Why, in words; recorded." placeholder:"TEXT"`
+}
+
+func (c *tablesUnfreeze) Run(ctx context.Context, s *session) error {
+	return s.call(ctx, "unfreezing "+c.Table, func(ctx context.Context, api *client.Client) error {
+		a, err := api.Operations.UnfreezeTable(ctx, &txcoordv1.UnfreezeTableRequest{Table: c.Table, Reason: c.Reason})
+		if err != nil {
+			return err
+		}
+		if f := a.GetTable().GetFreeze(); f != nil {
+			s.note("table %s is still frozen, by something else (%s): txcoord tables why %s", a.GetTable().GetName(), word(f.GetCause()), shellWord(a.GetTable().GetName()))
+		}
+		return s.showTable(a, a.GetTable())
+	})
+}
+
 type tablesResolve struct {
 	tableArg
 	Yes    bool   `help:"Do it. Without it the plan is shown, and on a terminal you are asked."`

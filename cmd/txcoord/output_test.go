@@ -30,7 +30,7 @@ func TestMessagesAsJSON(t *testing.T) {
 		{&txcoordv1.WatchSnapshotsRequest{}, `{"catalog":"","atLeastSnapshot":0}`},
 		{
 			&txcoordv1.Freeze{Reason: "a<b&\"c\"", Since: timestamppb.New(time.Unix(1, 500_000_000))},
-			`{"cause":"","transactionId":"","reason":"a<b&\"c\"","since":"1970-01-01T00:00:01.5Z"}`,
+			`{"cause":"","transactionId":"","reason":"a<b&\"c\"","since":"1970-01-01T00:00:01.5Z","held":false}`,
 		},
 		{&txcoordv1.TableState{
 			MinReaderVersion: 1, Properties: map[string]string{"b": "1", "a": "2"}, LogRetention: durationpb.New(time.Hour),

@@ -58,7 +58,7 @@ func statusGrid(g *grid, a *txcoordv1.GetStatusResponse) {
 		g.gap()
 		g.row("FROZEN", "SINCE", "CAUSE", "TRANSACTION", "REASON")
 		for _, f := range a.GetFrozen() {
-			g.row(f.GetTable(), f.GetFreeze().GetSince(), word(f.GetFreeze().GetCause()), orDash(f.GetFreeze().GetTransactionId()), f.GetFreeze().GetReason())
+			g.row(f.GetTable(), f.GetFreeze().GetSince(), freezeWord(f.GetFreeze()), orDash(f.GetFreeze().GetTransactionId()), f.GetFreeze().GetReason())
 		}
 	}
 	if len(a.GetOpened()) > 0 {

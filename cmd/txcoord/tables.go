@@ -23,6 +23,8 @@ type tablesCommands struct {
 	Mode     tablesMode     `cmd:"" help:"Change who else may write a table."`
 	Fence    tablesFence    `cmd:"" help:"Keep other writers out of a table; all readers go on."`
 	Unfence  tablesUnfence  `cmd:"" help:"Let other writers into a table again."`
+	Freeze   tablesFreeze   `cmd:"" help:"Let a table take no commits, as an operator; reads and what is decided go on."`
+	Unfreeze tablesUnfreeze `cmd:"" help:"Take back tables freeze, and nothing else."`
 	Why      tablesWhy      `cmd:"" help:"Everything that stands in a table's way, and what to do about it."`
 	Resolve  tablesResolve  `cmd:"" help:"Settle a frozen table: accept what cannot be delivered there, and let it be written again."`
 	Maintain tablesMaintain `cmd:"" help:"Put the logs of tables in order: checkpoints, clean-up, staged parts."`
@@ -111,12 +113,20 @@ func tablePairs(g *grid, t *txcoordv1.Table) {
 		g.pair("versions", "one transaction each")
 	}
 	if f := t.GetFreeze(); f != nil {
-		g.pair("frozen", word(f.GetCause()))
+		g.pair("frozen", freezeWord(f))
 		g.pair("since", f.GetSince())
 		g.pair("frozen by", f.GetTransactionId())
 		g.pair("reason", f.GetReason())
 	}
 	g.pair("stopped", t.GetStopped())
+}
+
+// freezeWord is the cause, and the operator's freeze beside it.
+func freezeWord(f *txcoordv1.Freeze) string {
+	if f.GetHeld() && f.GetCause() != txcoordv1.FreezeCause_FREEZE_CAUSE_OPERATOR {
+		return word(f.GetCause()) + ", and by an operator"
+	}
+	return word(f.GetCause())
 }
 
 type tablesList struct {
@@ -163,6 +173,9 @@ func tableState(t *txcoordv1.Table) string {
 	var all []string
 	if t.GetFreeze() != nil {
 		all = append(all, "frozen:"+word(t.GetFreeze().GetCause()))
+		if t.GetFreeze().GetHeld() && t.GetFreeze().GetCause() != txcoordv1.FreezeCause_FREEZE_CAUSE_OPERATOR {
+			all = append(all, "frozen:operator")
+		}
 	}
 	if t.GetStopped() != "" {
 		all = append(all, "stopped")

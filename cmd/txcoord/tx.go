@@ -19,15 +19,17 @@ import (
 )
 
 type txCommands struct {
-	Begin  txBegin  `cmd:"" help:"Begin a transaction, or extend one. Prints its token."`
-	Stage  txStage  `cmd:"" help:"Store Delta actions for one table, durably and invisibly. Prints their digest."`
-	Create txCreate `cmd:"" help:"Make a new table part of a transaction, with or without rows. Prints its digest."`
-	Alter  txAlter  `cmd:"" help:"Make a change of schema, properties or comments part of a transaction. Prints its digest."`
-	Add    txAdd    `cmd:"" help:"Add Parquet files that lie in a table's folder to the table."`
-	Commit txCommit `cmd:"" help:"Commit what was staged: all of it, or nothing."`
-	Abort  txAbort  `cmd:"" help:"End a transaction without effect."`
-	Show   txShow   `cmd:"" help:"What became of a transaction."`
-	List   txList   `cmd:"" help:"List open transactions, and decided ones."`
+	Begin      txBegin      `cmd:"" help:"Begin a transaction, or extend one. Prints its token."`
+	Stage      txStage      `cmd:"" help:"Store Delta actions for one table, durably and invisibly. Prints their digest."`
+	Create     txCreate     `cmd:"" help:"Make a new table part of a transaction, with or without rows. Prints its digest."`
+	Alter      txAlter      `cmd:"" help:"Make a change of schema, properties or comments part of a transaction. Prints its digest."`
+	Add        txAdd        `cmd:"" help:"Add Parquet files that lie in a table's folder to the table."`
+	Commit     txCommit     `cmd:"" help:"Commit what was staged: all of it, or nothing."`
+	Abort      txAbort      `cmd:"" help:"End a transaction without effect."`
+	Show       txShow       `cmd:"" help:"What became of a transaction."`
+	List       txList       `cmd:"" help:"List open transactions, and decided ones."`
+	Why        txWhy        `cmd:"" help:"What became of a transaction, what blocked or beat it, and what to do next."`
+	ForceAbort txForceAbort `cmd:"" help:"End somebody's undecided transaction, as an operator."`
 }
 
 type txBegin struct {

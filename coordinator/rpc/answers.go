@@ -192,7 +192,7 @@ func freezeToProto(f *coordinator.FrozenDetail) *pb.Freeze {
 	if f == nil {
 		return nil
 	}
-	return &pb.Freeze{Cause: causeToProto(f.Cause), TransactionId: txnID(f.Txn), Reason: text(f.Detail, maxText), Since: timestamp(f.Since)}
+	return &pb.Freeze{Cause: causeToProto(f.Cause), TransactionId: txnID(f.Txn), Reason: text(f.Detail, maxText), Since: timestamp(f.Since), Held: f.Held}
 }
 
 func descriptionToProto(d coordinator.TableDescription) *pb.DescribeTableResponse {

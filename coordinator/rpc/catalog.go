@@ -64,6 +64,10 @@ type Tables interface {
 type Operations interface {
 	// Explain names other tables that the caller sees; all, if sees is nil.
 	Explain(ctx context.Context, table string, sees func(name string) bool) (coordinator.Explanation, error)
+	// ExplainTxn likewise names tables, and transactions on them, that the caller sees.
+	ExplainTxn(ctx context.Context, ref coordinator.OutcomeRef, sees func(name string) bool) (coordinator.TxnExplanation, error)
+	FreezeTable(ctx context.Context, table, reason string) (coordinator.TableInfo, error)
+	UnfreezeTable(ctx context.Context, table, reason string) (coordinator.TableInfo, error)
 	Resolve(ctx context.Context, q coordinator.ResolveRequest) (coordinator.Resolution, error)
 	Maintain(ctx context.Context, q coordinator.MaintainRequest) (coordinator.MaintainReport, error)
 }

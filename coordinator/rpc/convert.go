@@ -306,6 +306,21 @@ func outcomeFromProto(q *pb.GetOutcomeRequest) (coordinator.OutcomeRequest, erro
 	return out, err
 }
 
+// explainedFromProto names a transaction as GetOutcome does.
+func explainedFromProto(q *pb.ExplainTransactionRequest) (coordinator.OutcomeRef, error) {
+	in := &pb.GetOutcomeRequest{Attempt: q.GetAttempt()}
+	switch t := q.GetTransaction().(type) {
+	case *pb.ExplainTransactionRequest_Token:
+		in.Transaction = &pb.GetOutcomeRequest_Token{Token: t.Token}
+	case *pb.ExplainTransactionRequest_Key:
+		in.Transaction = &pb.GetOutcomeRequest_Key{Key: t.Key}
+	case *pb.ExplainTransactionRequest_TransactionId:
+		in.Transaction = &pb.GetOutcomeRequest_TransactionId{TransactionId: t.TransactionId}
+	}
+	out, err := outcomeFromProto(in)
+	return out.OutcomeRef, err
+}
+
 func listFromProto(q *pb.ListTransactionsRequest) coordinator.ListRequest {
 	return coordinator.ListRequest{
 		Table: q.GetTable(), IncludeDecided: q.GetIncludeDecided(),

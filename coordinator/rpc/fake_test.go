@@ -39,6 +39,9 @@ type fake struct {
 	unfence    func(string) (coordinator.TableInfo, error)
 	setMode    func(string, twophase.Mode) (coordinator.TableInfo, error)
 	explain    func(string) (coordinator.Explanation, error)
+	explainTxn func(coordinator.OutcomeRef) (coordinator.TxnExplanation, error)
+	freeze     func(table, reason string) (coordinator.TableInfo, error)
+	unfreeze   func(table, reason string) (coordinator.TableInfo, error)
 	resolve    func(coordinator.ResolveRequest) (coordinator.Resolution, error)
 	maintain   func(coordinator.MaintainRequest) (coordinator.MaintainReport, error)
 	lease      func(q coordinator.LeaseRequest, renew bool) (coordinator.Lease, []string, error)
@@ -124,6 +127,18 @@ func (f *fake) SetMode(_ context.Context, t string, m twophase.Mode) (coordinato
 
 func (f *fake) Explain(_ context.Context, t string, _ func(string) bool) (coordinator.Explanation, error) {
 	return f.explain(t)
+}
+
+func (f *fake) ExplainTxn(_ context.Context, r coordinator.OutcomeRef, _ func(string) bool) (coordinator.TxnExplanation, error) {
+	return f.explainTxn(r)
+}
+
+func (f *fake) FreezeTable(_ context.Context, t, reason string) (coordinator.TableInfo, error) {
+	return f.freeze(t, reason)
+}
+
+func (f *fake) UnfreezeTable(_ context.Context, t, reason string) (coordinator.TableInfo, error) {
+	return f.unfreeze(t, reason)
 }
 
 func (f *fake) Resolve(_ context.Context, q coordinator.ResolveRequest) (coordinator.Resolution, error) {

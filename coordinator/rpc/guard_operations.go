@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"context"
+	"slices"
 
 	"github.com/txcoord/txcoord/coordinator"
 	"github.com/txcoord/txcoord/coordinator/access"
@@ -13,6 +14,47 @@ func (g guard) Explain(ctx context.Context, table string, sees func(string) bool
 		return coordinator.Explanation{}, err
 	}
 	return g.in.Explain(ctx, table, func(name string) bool { return g.sees(name) && (sees == nil || sees(name)) })
+}
+
+// ExplainTxn implements Catalog. Who may ask for an outcome may ask for its reasons.
+func (g guard) ExplainTxn(ctx context.Context, ref coordinator.OutcomeRef, sees func(string) bool) (coordinator.TxnExplanation, error) {
+	err := g.onAny(access.Read)
+	if err != nil { // who only writes asks for its own
+		err = g.onAny(access.Write)
+	}
+	if err != nil {
+		return coordinator.TxnExplanation{}, err
+	}
+	x, err := g.in.ExplainTxn(ctx, ref, func(name string) bool { return g.sees(name) && (sees == nil || sees(name)) })
+	x.Outcome = g.outcome(x.Outcome)
+	x.Attempts = slices.Clone(x.Attempts)
+	for i := range x.Attempts {
+		x.Attempts[i] = g.outcome(x.Attempts[i])
+	}
+	if x.Open != nil {
+		if open := g.openTxns([]coordinator.OpenTxn{*x.Open}); len(open) == 1 {
+			x.Open = &open[0]
+		} else {
+			x.Open = nil
+		}
+	}
+	return x, g.redacted(err)
+}
+
+// FreezeTable implements Catalog.
+func (g guard) FreezeTable(ctx context.Context, table, reason string) (coordinator.TableInfo, error) {
+	if err := g.on(ctx, table, access.Admin); err != nil {
+		return coordinator.TableInfo{}, err
+	}
+	return g.in.FreezeTable(ctx, table, reason)
+}
+
+// UnfreezeTable implements Catalog.
+func (g guard) UnfreezeTable(ctx context.Context, table, reason string) (coordinator.TableInfo, error) {
+	if err := g.on(ctx, table, access.Admin); err != nil {
+		return coordinator.TableInfo{}, err
+	}
+	return g.in.UnfreezeTable(ctx, table, reason)
 }
 
 // Resolve implements Catalog. It frees the tables of a round together, so it names them

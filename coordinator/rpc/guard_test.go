@@ -134,7 +134,15 @@ func inAndOut() *fake {
 		unfence: func(string) (coordinator.TableInfo, error) { return infos[0], nil },
 		setMode: func(string, twophase.Mode) (coordinator.TableInfo, error) { return infos[0], nil },
 		explain: func(string) (coordinator.Explanation, error) { return coordinator.Explanation{}, nil },
-		resolve: func(coordinator.ResolveRequest) (coordinator.Resolution, error) { return coordinator.Resolution{}, nil },
+		explainTxn: func(coordinator.OutcomeRef) (coordinator.TxnExplanation, error) {
+			return coordinator.TxnExplanation{
+				Outcome: outcome(), Attempts: []coordinator.Outcome{outcome()},
+				Open: &coordinator.OpenTxn{Txn: id1, Tables: []coordinator.StagedTable{{Name: "in"}, {Name: "out"}}},
+			}, nil
+		},
+		freeze:   func(string, string) (coordinator.TableInfo, error) { return infos[0], nil },
+		unfreeze: func(string, string) (coordinator.TableInfo, error) { return infos[0], nil },
+		resolve:  func(coordinator.ResolveRequest) (coordinator.Resolution, error) { return coordinator.Resolution{}, nil },
 		maintain: func(coordinator.MaintainRequest) (coordinator.MaintainReport, error) {
 			return coordinator.MaintainReport{}, nil
 		},
@@ -303,6 +311,18 @@ var probes = []probe{
 		_, err := c.ExplainTable(ctx, &pb.ExplainTableRequest{Table: table})
 		return err
 	}},
+	{"ExplainTransaction", false, "read write full root", func(ctx context.Context, c clients, _ string) error {
+		_, err := c.ExplainTransaction(ctx, &pb.ExplainTransactionRequest{Transaction: &pb.ExplainTransactionRequest_Key{Key: "k"}})
+		return err
+	}},
+	{"FreezeTable", true, "admin full root", func(ctx context.Context, c clients, table string) error {
+		_, err := c.FreezeTable(ctx, &pb.FreezeTableRequest{Table: table})
+		return err
+	}},
+	{"UnfreezeTable", true, "admin full root", func(ctx context.Context, c clients, table string) error {
+		_, err := c.UnfreezeTable(ctx, &pb.UnfreezeTableRequest{Table: table})
+		return err
+	}},
 	{"ResolveTable", true, "admin full root", func(ctx context.Context, c clients, table string) error {
 		_, err := c.ResolveTable(ctx, &pb.ResolveTableRequest{Table: table, Preview: true})
 		return err
@@ -417,6 +437,7 @@ func TestEveryCallIsProbed(t *testing.T) {
 var services = []protoreflect.ServiceDescriptor{
 	pb.File_txcoord_v1_transactions_proto.Services().Get(0), pb.File_txcoord_v1_tables_proto.Services().Get(0),
 	pb.File_txcoord_v1_snapshots_proto.Services().Get(0), pb.File_txcoord_v1_status_proto.Services().Get(0),
+	pb.File_txcoord_v1_operations_proto.Services().Get(0),
 }
 
 // answers are calls whose answers name tables, as text.
@@ -435,6 +456,9 @@ func answers(c clients) map[string]func(context.Context) (string, error) {
 		"ListTables": func(ctx context.Context) (string, error) { return textOf(c.ListTables(ctx, &pb.ListTablesRequest{})) },
 		"DescribeTable": func(ctx context.Context) (string, error) {
 			return textOf(c.DescribeTable(ctx, &pb.DescribeTableRequest{Table: "in"}))
+		},
+		"ExplainTransaction": func(ctx context.Context) (string, error) {
+			return textOf(c.ExplainTransaction(ctx, &pb.ExplainTransactionRequest{Transaction: &pb.ExplainTransactionRequest_Key{Key: "k"}}))
 		},
 		"GetSnapshot": func(ctx context.Context) (string, error) { return textOf(c.GetSnapshot(ctx, &pb.GetSnapshotRequest{})) },
 		"ListSnapshots": func(ctx context.Context) (string, error) {

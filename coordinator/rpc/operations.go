@@ -24,6 +24,37 @@ func (s operationService) ExplainTable(ctx context.Context, q *pb.ExplainTableRe
 	})
 }
 
+func (s operationService) ExplainTransaction(ctx context.Context, q *pb.ExplainTransactionRequest) (*pb.ExplainTransactionResponse, error) {
+	return unary(ctx, s.service, q, func(c Catalog) (*pb.ExplainTransactionResponse, error) {
+		ref, err := explainedFromProto(q)
+		if err != nil {
+			return nil, err
+		}
+		x, err := c.ExplainTxn(ctx, ref, nil)
+		return txnExplanationToProto(x), err
+	})
+}
+
+func (s operationService) FreezeTable(ctx context.Context, q *pb.FreezeTableRequest) (*pb.FreezeTableResponse, error) {
+	return unary(ctx, s.service, q, func(c Catalog) (*pb.FreezeTableResponse, error) {
+		if err := required("table", q.GetTable()); err != nil {
+			return nil, err
+		}
+		t, err := c.FreezeTable(ctx, q.GetTable(), text(q.GetReason(), maxText))
+		return &pb.FreezeTableResponse{Table: tableToProto(t)}, err
+	})
+}
+
+func (s operationService) UnfreezeTable(ctx context.Context, q *pb.UnfreezeTableRequest) (*pb.UnfreezeTableResponse, error) {
+	return unary(ctx, s.service, q, func(c Catalog) (*pb.UnfreezeTableResponse, error) {
+		if err := required("table", q.GetTable()); err != nil {
+			return nil, err
+		}
+		t, err := c.UnfreezeTable(ctx, q.GetTable(), text(q.GetReason(), maxText))
+		return &pb.UnfreezeTableResponse{Table: tableToProto(t)}, err
+	})
+}
+
 func (s operationService) ResolveTable(ctx context.Context, q *pb.ResolveTableRequest) (*pb.ResolveTableResponse, error) {
 	return unary(ctx, s.service, q, func(c Catalog) (*pb.ResolveTableResponse, error) {
 		if err := required("table", q.GetTable()); err != nil {

@@ -261,6 +261,12 @@ func operate(ctx context.Context, c clients, request proto.Message) (err error) 
 		_, err = c.ResolveTable(ctx, q)
 	case *pb.MaintainTableRequest:
 		_, err = c.MaintainTable(ctx, q)
+	case *pb.ExplainTransactionRequest:
+		_, err = c.ExplainTransaction(ctx, q)
+	case *pb.FreezeTableRequest:
+		_, err = c.FreezeTable(ctx, q)
+	case *pb.UnfreezeTableRequest:
+		_, err = c.UnfreezeTable(ctx, q)
 	case *pb.ListTagsRequest:
 		_, err = c.ListTags(ctx, q)
 	case *pb.LeaseSnapshotRequest:

@@ -162,6 +162,7 @@ func requests() []proto.Message {
 		&pb.SetTableModeRequest{Table: "a", Mode: 1}, &pb.FenceTableRequest{Table: "a"}, &pb.UnfenceTableRequest{Table: "a"}, &pb.GetSnapshotRequest{},
 		&pb.ListSnapshotsRequest{}, &pb.DiffSnapshotsRequest{}, &pb.TagSnapshotRequest{Tag: "x"},
 		&pb.ExplainTableRequest{Table: "a"}, &pb.ResolveTableRequest{Table: "a"}, &pb.MaintainTableRequest{Table: "a"}, &pb.ListTagsRequest{},
+		&pb.ExplainTransactionRequest{Transaction: &pb.ExplainTransactionRequest_Key{Key: "k"}}, &pb.FreezeTableRequest{Table: "a"}, &pb.UnfreezeTableRequest{Table: "a"},
 		&pb.LeaseSnapshotRequest{}, &pb.RenewLeaseRequest{LeaseId: "a"}, &pb.ListLeasesRequest{}, &pb.DeleteLeaseRequest{LeaseId: "a"},
 	}
 }
@@ -313,6 +314,10 @@ func TestNumbersOfTheListsAgree(t *testing.T) {
 	if pb.TableMode(twophase.ModeOpen) != pb.TableMode_TABLE_MODE_OPEN || pb.TableMode(twophase.ModeExclusive) != pb.TableMode_TABLE_MODE_EXCLUSIVE ||
 		pb.TableMode(twophase.ModeFenced) != pb.TableMode_TABLE_MODE_FENCED || pb.TableMode(twophase.ModeDeltaStorage) != pb.TableMode_TABLE_MODE_DELTA_STORAGE {
 		t.Error("modes differ")
+	}
+	if pb.TransactionState(coordinator.TxnUnknown) != pb.TransactionState_TRANSACTION_STATE_UNKNOWN ||
+		pb.TransactionState(coordinator.TxnGivenUp) != pb.TransactionState_TRANSACTION_STATE_GIVEN_UP || len(pb.TransactionState_name) != 9 {
+		t.Error("states of transactions differ")
 	}
 	if len(pb.Rule_name) != 19 || len(pb.FreezeCause_name) != 7 || len(pb.TableMode_name) != 5 {
 		t.Error("a list on the wire has grown; this test has to know")

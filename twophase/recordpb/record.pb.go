@@ -208,6 +208,7 @@ type Record struct {
 	//	*Record_Moved
 	//	*Record_Arrived
 	//	*Record_Rebuilt
+	//	*Record_Hold
 	Record        isRecord_Record `protobuf_oneof:"record"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -466,6 +467,15 @@ func (x *Record) GetRebuilt() *Rebuilt {
 	return nil
 }
 
+func (x *Record) GetHold() *Held {
+	if x != nil {
+		if x, ok := x.Record.(*Record_Hold); ok {
+			return x.Hold
+		}
+	}
+	return nil
+}
+
 type isRecord_Record interface {
 	isRecord_Record()
 }
@@ -566,6 +576,10 @@ type Record_Rebuilt struct {
 	Rebuilt *Rebuilt `protobuf:"bytes,34,opt,name=rebuilt,proto3,oneof"`
 }
 
+type Record_Hold struct {
+	Hold *Held `protobuf:"bytes,35,opt,name=hold,proto3,oneof"`
+}
+
 func (*Record_Commit) isRecord_Record() {}
 
 func (*Record_Abort) isRecord_Record() {}
@@ -613,6 +627,8 @@ func (*Record_Moved) isRecord_Record() {}
 func (*Record_Arrived) isRecord_Record() {}
 
 func (*Record_Rebuilt) isRecord_Record() {}
+
+func (*Record_Hold) isRecord_Record() {}
 
 type ObjectRef struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2378,6 +2394,66 @@ func (x *Thawed) GetMended() bool {
 	return false
 }
 
+type Held struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Table         string                 `protobuf:"bytes,1,opt,name=table,proto3" json:"table,omitempty"`
+	Off           bool                   `protobuf:"varint,2,opt,name=off,proto3" json:"off,omitempty"`
+	Detail        string                 `protobuf:"bytes,3,opt,name=detail,proto3" json:"detail,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Held) Reset() {
+	*x = Held{}
+	mi := &file_twophase_recordpb_record_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Held) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Held) ProtoMessage() {}
+
+func (x *Held) ProtoReflect() protoreflect.Message {
+	mi := &file_twophase_recordpb_record_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Held.ProtoReflect.Descriptor instead.
+func (*Held) Descriptor() ([]byte, []int) {
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *Held) GetTable() string {
+	if x != nil {
+		return x.Table
+	}
+	return ""
+}
+
+func (x *Held) GetOff() bool {
+	if x != nil {
+		return x.Off
+	}
+	return false
+}
+
+func (x *Held) GetDetail() string {
+	if x != nil {
+		return x.Detail
+	}
+	return ""
+}
+
 type FloorRaised struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Floor         uint64                 `protobuf:"varint,1,opt,name=floor,proto3" json:"floor,omitempty"`
@@ -2387,7 +2463,7 @@ type FloorRaised struct {
 
 func (x *FloorRaised) Reset() {
 	*x = FloorRaised{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[28]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2399,7 +2475,7 @@ func (x *FloorRaised) String() string {
 func (*FloorRaised) ProtoMessage() {}
 
 func (x *FloorRaised) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[28]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2412,7 +2488,7 @@ func (x *FloorRaised) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FloorRaised.ProtoReflect.Descriptor instead.
 func (*FloorRaised) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{28}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *FloorRaised) GetFloor() uint64 {
@@ -2434,7 +2510,7 @@ type SettingChanged struct {
 
 func (x *SettingChanged) Reset() {
 	*x = SettingChanged{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[29]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2446,7 +2522,7 @@ func (x *SettingChanged) String() string {
 func (*SettingChanged) ProtoMessage() {}
 
 func (x *SettingChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[29]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2459,7 +2535,7 @@ func (x *SettingChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SettingChanged.ProtoReflect.Descriptor instead.
 func (*SettingChanged) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{29}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *SettingChanged) GetMaxVersionBytes() uint64 {
@@ -2500,7 +2576,7 @@ type Checkpointed struct {
 
 func (x *Checkpointed) Reset() {
 	*x = Checkpointed{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[30]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2512,7 +2588,7 @@ func (x *Checkpointed) String() string {
 func (*Checkpointed) ProtoMessage() {}
 
 func (x *Checkpointed) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[30]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2525,7 +2601,7 @@ func (x *Checkpointed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Checkpointed.ProtoReflect.Descriptor instead.
 func (*Checkpointed) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{30}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Checkpointed) GetPosition() uint64 {
@@ -2552,7 +2628,7 @@ type Tagged struct {
 
 func (x *Tagged) Reset() {
 	*x = Tagged{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[31]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2564,7 +2640,7 @@ func (x *Tagged) String() string {
 func (*Tagged) ProtoMessage() {}
 
 func (x *Tagged) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[31]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2577,7 +2653,7 @@ func (x *Tagged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Tagged.ProtoReflect.Descriptor instead.
 func (*Tagged) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{31}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Tagged) GetName() string {
@@ -2607,7 +2683,7 @@ type Leased struct {
 
 func (x *Leased) Reset() {
 	*x = Leased{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[32]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2619,7 +2695,7 @@ func (x *Leased) String() string {
 func (*Leased) ProtoMessage() {}
 
 func (x *Leased) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[32]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2632,7 +2708,7 @@ func (x *Leased) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Leased.ProtoReflect.Descriptor instead.
 func (*Leased) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{32}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Leased) GetId() string {
@@ -2680,7 +2756,7 @@ type LeaseEnded struct {
 
 func (x *LeaseEnded) Reset() {
 	*x = LeaseEnded{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[33]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2692,7 +2768,7 @@ func (x *LeaseEnded) String() string {
 func (*LeaseEnded) ProtoMessage() {}
 
 func (x *LeaseEnded) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[33]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2705,7 +2781,7 @@ func (x *LeaseEnded) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseEnded.ProtoReflect.Descriptor instead.
 func (*LeaseEnded) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{33}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *LeaseEnded) GetId() string {
@@ -2731,7 +2807,7 @@ type Moved struct {
 
 func (x *Moved) Reset() {
 	*x = Moved{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[34]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2743,7 +2819,7 @@ func (x *Moved) String() string {
 func (*Moved) ProtoMessage() {}
 
 func (x *Moved) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[34]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2756,7 +2832,7 @@ func (x *Moved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Moved.ProtoReflect.Descriptor instead.
 func (*Moved) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{34}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Moved) GetTo() string {
@@ -2775,7 +2851,7 @@ type Arrived struct {
 
 func (x *Arrived) Reset() {
 	*x = Arrived{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[35]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2787,7 +2863,7 @@ func (x *Arrived) String() string {
 func (*Arrived) ProtoMessage() {}
 
 func (x *Arrived) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[35]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2800,7 +2876,7 @@ func (x *Arrived) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Arrived.ProtoReflect.Descriptor instead.
 func (*Arrived) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{35}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Arrived) GetFrom() string {
@@ -2819,7 +2895,7 @@ type BuildEnabled struct {
 
 func (x *BuildEnabled) Reset() {
 	*x = BuildEnabled{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[36]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2831,7 +2907,7 @@ func (x *BuildEnabled) String() string {
 func (*BuildEnabled) ProtoMessage() {}
 
 func (x *BuildEnabled) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[36]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2844,7 +2920,7 @@ func (x *BuildEnabled) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BuildEnabled.ProtoReflect.Descriptor instead.
 func (*BuildEnabled) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{36}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *BuildEnabled) GetCodec() uint32 {
@@ -2868,7 +2944,7 @@ type KnownPart struct {
 
 func (x *KnownPart) Reset() {
 	*x = KnownPart{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[37]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2880,7 +2956,7 @@ func (x *KnownPart) String() string {
 func (*KnownPart) ProtoMessage() {}
 
 func (x *KnownPart) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[37]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2893,7 +2969,7 @@ func (x *KnownPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KnownPart.ProtoReflect.Descriptor instead.
 func (*KnownPart) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{37}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *KnownPart) GetTable() string {
@@ -2942,7 +3018,7 @@ type Known struct {
 
 func (x *Known) Reset() {
 	*x = Known{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[38]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2954,7 +3030,7 @@ func (x *Known) String() string {
 func (*Known) ProtoMessage() {}
 
 func (x *Known) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[38]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2967,7 +3043,7 @@ func (x *Known) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Known.ProtoReflect.Descriptor instead.
 func (*Known) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{38}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Known) GetTxn() []byte {
@@ -3006,7 +3082,7 @@ type Rebuilt struct {
 
 func (x *Rebuilt) Reset() {
 	*x = Rebuilt{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[39]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3018,7 +3094,7 @@ func (x *Rebuilt) String() string {
 func (*Rebuilt) ProtoMessage() {}
 
 func (x *Rebuilt) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[39]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3031,7 +3107,7 @@ func (x *Rebuilt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rebuilt.ProtoReflect.Descriptor instead.
 func (*Rebuilt) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{39}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Rebuilt) GetFrom() string {
@@ -3097,7 +3173,7 @@ type CheckpointIndex struct {
 
 func (x *CheckpointIndex) Reset() {
 	*x = CheckpointIndex{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[40]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3109,7 +3185,7 @@ func (x *CheckpointIndex) String() string {
 func (*CheckpointIndex) ProtoMessage() {}
 
 func (x *CheckpointIndex) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[40]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3122,7 +3198,7 @@ func (x *CheckpointIndex) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckpointIndex.ProtoReflect.Descriptor instead.
 func (*CheckpointIndex) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{40}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *CheckpointIndex) GetCodec() uint32 {
@@ -3177,7 +3253,7 @@ type CheckpointHead struct {
 
 func (x *CheckpointHead) Reset() {
 	*x = CheckpointHead{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[41]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3189,7 +3265,7 @@ func (x *CheckpointHead) String() string {
 func (*CheckpointHead) ProtoMessage() {}
 
 func (x *CheckpointHead) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[41]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3202,7 +3278,7 @@ func (x *CheckpointHead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckpointHead.ProtoReflect.Descriptor instead.
 func (*CheckpointHead) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{41}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *CheckpointHead) GetCatalog() string {
@@ -3358,7 +3434,7 @@ type Lease struct {
 
 func (x *Lease) Reset() {
 	*x = Lease{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[42]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3370,7 +3446,7 @@ func (x *Lease) String() string {
 func (*Lease) ProtoMessage() {}
 
 func (x *Lease) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[42]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3383,7 +3459,7 @@ func (x *Lease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lease.ProtoReflect.Descriptor instead.
 func (*Lease) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{42}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Lease) GetId() string {
@@ -3431,7 +3507,7 @@ type Waiting struct {
 
 func (x *Waiting) Reset() {
 	*x = Waiting{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[43]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3443,7 +3519,7 @@ func (x *Waiting) String() string {
 func (*Waiting) ProtoMessage() {}
 
 func (x *Waiting) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[43]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3456,7 +3532,7 @@ func (x *Waiting) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Waiting.ProtoReflect.Descriptor instead.
 func (*Waiting) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{43}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Waiting) GetSealed() bool {
@@ -3485,7 +3561,7 @@ type Round struct {
 
 func (x *Round) Reset() {
 	*x = Round{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[44]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3497,7 +3573,7 @@ func (x *Round) String() string {
 func (*Round) ProtoMessage() {}
 
 func (x *Round) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[44]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3510,7 +3586,7 @@ func (x *Round) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Round.ProtoReflect.Descriptor instead.
 func (*Round) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{44}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Round) GetId() *RoundID {
@@ -3553,7 +3629,7 @@ type Segment struct {
 
 func (x *Segment) Reset() {
 	*x = Segment{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[45]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3565,7 +3641,7 @@ func (x *Segment) String() string {
 func (*Segment) ProtoMessage() {}
 
 func (x *Segment) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[45]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3578,7 +3654,7 @@ func (x *Segment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Segment.ProtoReflect.Descriptor instead.
 func (*Segment) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{45}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *Segment) GetTables() []*Table {
@@ -3623,13 +3699,14 @@ type Table struct {
 	ReleasedMs      int64                  `protobuf:"varint,17,opt,name=released_ms,json=releasedMs,proto3" json:"released_ms,omitempty"`
 	FrozenSinceMs   int64                  `protobuf:"varint,20,opt,name=frozen_since_ms,json=frozenSinceMs,proto3" json:"frozen_since_ms,omitempty"`
 	Guests          []*Guest               `protobuf:"bytes,21,rep,name=guests,proto3" json:"guests,omitempty"`
+	Held            *Hold                  `protobuf:"bytes,22,opt,name=held,proto3" json:"held,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
 
 func (x *Table) Reset() {
 	*x = Table{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[46]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3641,7 +3718,7 @@ func (x *Table) String() string {
 func (*Table) ProtoMessage() {}
 
 func (x *Table) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[46]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3654,7 +3731,7 @@ func (x *Table) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Table.ProtoReflect.Descriptor instead.
 func (*Table) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{46}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *Table) GetRegistered() *Registered {
@@ -3790,6 +3867,65 @@ func (x *Table) GetGuests() []*Guest {
 	return nil
 }
 
+func (x *Table) GetHeld() *Hold {
+	if x != nil {
+		return x.Held
+	}
+	return nil
+}
+
+type Hold struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Detail        string                 `protobuf:"bytes,1,opt,name=detail,proto3" json:"detail,omitempty"`
+	SinceMs       int64                  `protobuf:"varint,2,opt,name=since_ms,json=sinceMs,proto3" json:"since_ms,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Hold) Reset() {
+	*x = Hold{}
+	mi := &file_twophase_recordpb_record_proto_msgTypes[48]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Hold) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Hold) ProtoMessage() {}
+
+func (x *Hold) ProtoReflect() protoreflect.Message {
+	mi := &file_twophase_recordpb_record_proto_msgTypes[48]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Hold.ProtoReflect.Descriptor instead.
+func (*Hold) Descriptor() ([]byte, []int) {
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{48}
+}
+
+func (x *Hold) GetDetail() string {
+	if x != nil {
+		return x.Detail
+	}
+	return ""
+}
+
+func (x *Hold) GetSinceMs() int64 {
+	if x != nil {
+		return x.SinceMs
+	}
+	return 0
+}
+
 type Fence struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Version       int64                  `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
@@ -3803,7 +3939,7 @@ type Fence struct {
 
 func (x *Fence) Reset() {
 	*x = Fence{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[47]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3815,7 +3951,7 @@ func (x *Fence) String() string {
 func (*Fence) ProtoMessage() {}
 
 func (x *Fence) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[47]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3828,7 +3964,7 @@ func (x *Fence) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Fence.ProtoReflect.Descriptor instead.
 func (*Fence) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{47}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *Fence) GetVersion() int64 {
@@ -3878,7 +4014,7 @@ type Opened struct {
 
 func (x *Opened) Reset() {
 	*x = Opened{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[48]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3890,7 +4026,7 @@ func (x *Opened) String() string {
 func (*Opened) ProtoMessage() {}
 
 func (x *Opened) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[48]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3903,7 +4039,7 @@ func (x *Opened) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Opened.ProtoReflect.Descriptor instead.
 func (*Opened) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{48}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *Opened) GetFrom() uint32 {
@@ -3946,7 +4082,7 @@ type Guest struct {
 
 func (x *Guest) Reset() {
 	*x = Guest{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[49]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3958,7 +4094,7 @@ func (x *Guest) String() string {
 func (*Guest) ProtoMessage() {}
 
 func (x *Guest) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[49]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3971,7 +4107,7 @@ func (x *Guest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Guest.ProtoReflect.Descriptor instead.
 func (*Guest) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{49}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *Guest) GetEngine() string {
@@ -4012,7 +4148,7 @@ type Change struct {
 
 func (x *Change) Reset() {
 	*x = Change{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[50]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4024,7 +4160,7 @@ func (x *Change) String() string {
 func (*Change) ProtoMessage() {}
 
 func (x *Change) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[50]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4037,7 +4173,7 @@ func (x *Change) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Change.ProtoReflect.Descriptor instead.
 func (*Change) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{50}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *Change) GetNumber() int64 {
@@ -4067,7 +4203,7 @@ type History struct {
 
 func (x *History) Reset() {
 	*x = History{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[51]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4079,7 +4215,7 @@ func (x *History) String() string {
 func (*History) ProtoMessage() {}
 
 func (x *History) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[51]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4092,7 +4228,7 @@ func (x *History) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use History.ProtoReflect.Descriptor instead.
 func (*History) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{51}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *History) GetVersion() int64 {
@@ -4145,7 +4281,7 @@ type Outcome struct {
 
 func (x *Outcome) Reset() {
 	*x = Outcome{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[52]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4157,7 +4293,7 @@ func (x *Outcome) String() string {
 func (*Outcome) ProtoMessage() {}
 
 func (x *Outcome) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[52]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4170,7 +4306,7 @@ func (x *Outcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Outcome.ProtoReflect.Descriptor instead.
 func (*Outcome) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{52}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *Outcome) GetCommit() *Committed {
@@ -4235,7 +4371,7 @@ type PartOutcome struct {
 
 func (x *PartOutcome) Reset() {
 	*x = PartOutcome{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[53]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4247,7 +4383,7 @@ func (x *PartOutcome) String() string {
 func (*PartOutcome) ProtoMessage() {}
 
 func (x *PartOutcome) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[53]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4260,7 +4396,7 @@ func (x *PartOutcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PartOutcome.ProtoReflect.Descriptor instead.
 func (*PartOutcome) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{53}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *PartOutcome) GetChange() int64 {
@@ -4314,7 +4450,7 @@ type Snapshot struct {
 
 func (x *Snapshot) Reset() {
 	*x = Snapshot{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[54]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4326,7 +4462,7 @@ func (x *Snapshot) String() string {
 func (*Snapshot) ProtoMessage() {}
 
 func (x *Snapshot) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[54]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4339,7 +4475,7 @@ func (x *Snapshot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Snapshot.ProtoReflect.Descriptor instead.
 func (*Snapshot) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{54}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *Snapshot) GetVersion() uint64 {
@@ -4408,7 +4544,7 @@ type SnapshotTable struct {
 
 func (x *SnapshotTable) Reset() {
 	*x = SnapshotTable{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[55]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4420,7 +4556,7 @@ func (x *SnapshotTable) String() string {
 func (*SnapshotTable) ProtoMessage() {}
 
 func (x *SnapshotTable) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[55]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4433,7 +4569,7 @@ func (x *SnapshotTable) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotTable.ProtoReflect.Descriptor instead.
 func (*SnapshotTable) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{55}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *SnapshotTable) GetTable() string {
@@ -4468,8 +4604,7 @@ const file_twophase_recordpb_record_proto_rawDesc = "" +
 	"\x06writer\x18\a \x01(\tR\x06writer\x12?\n" +
 	"\n" +
 	"checkpoint\x18\b \x01(\v2\x1f.txcoord.record.v1.CheckpointedR\n" +
-	"checkpoint\"\xd2\n" +
-	"\n" +
+	"checkpoint\"\x81\v\n" +
 	"\x06Record\x126\n" +
 	"\x06commit\x18\x01 \x01(\v2\x1c.txcoord.record.v1.CommittedH\x00R\x06commit\x122\n" +
 	"\x05abort\x18\x02 \x01(\v2\x1a.txcoord.record.v1.AbortedH\x00R\x05abort\x12@\n" +
@@ -4497,7 +4632,8 @@ const file_twophase_recordpb_record_proto_rawDesc = "" +
 	"\tlease_end\x18\x1f \x01(\v2\x1d.txcoord.record.v1.LeaseEndedH\x00R\bleaseEnd\x120\n" +
 	"\x05moved\x18  \x01(\v2\x18.txcoord.record.v1.MovedH\x00R\x05moved\x126\n" +
 	"\aarrived\x18! \x01(\v2\x1a.txcoord.record.v1.ArrivedH\x00R\aarrived\x126\n" +
-	"\arebuilt\x18\" \x01(\v2\x1a.txcoord.record.v1.RebuiltH\x00R\arebuiltB\b\n" +
+	"\arebuilt\x18\" \x01(\v2\x1a.txcoord.record.v1.RebuiltH\x00R\arebuilt\x12-\n" +
+	"\x04hold\x18# \x01(\v2\x17.txcoord.record.v1.HeldH\x00R\x04holdB\b\n" +
 	"\x06record\"G\n" +
 	"\tObjectRef\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
@@ -4642,7 +4778,11 @@ const file_twophase_recordpb_record_proto_rawDesc = "" +
 	"\x06Thawed\x12\x14\n" +
 	"\x05table\x18\x01 \x01(\tR\x05table\x12\x16\n" +
 	"\x06detail\x18\x02 \x01(\tR\x06detail\x12\x16\n" +
-	"\x06mended\x18\x03 \x01(\bR\x06mended\"#\n" +
+	"\x06mended\x18\x03 \x01(\bR\x06mended\"F\n" +
+	"\x04Held\x12\x14\n" +
+	"\x05table\x18\x01 \x01(\tR\x05table\x12\x10\n" +
+	"\x03off\x18\x02 \x01(\bR\x03off\x12\x16\n" +
+	"\x06detail\x18\x03 \x01(\tR\x06detail\"#\n" +
 	"\vFloorRaised\x12\x14\n" +
 	"\x05floor\x18\x01 \x01(\x04R\x05floor\"\x9e\x01\n" +
 	"\x0eSettingChanged\x12*\n" +
@@ -4737,7 +4877,7 @@ const file_twophase_recordpb_record_proto_rawDesc = "" +
 	"\aSegment\x120\n" +
 	"\x06tables\x18\x01 \x03(\v2\x18.txcoord.record.v1.TableR\x06tables\x126\n" +
 	"\boutcomes\x18\x02 \x03(\v2\x1a.txcoord.record.v1.OutcomeR\boutcomes\x129\n" +
-	"\tsnapshots\x18\x03 \x03(\v2\x1b.txcoord.record.v1.SnapshotR\tsnapshots\"\x8c\x06\n" +
+	"\tsnapshots\x18\x03 \x03(\v2\x1b.txcoord.record.v1.SnapshotR\tsnapshots\"\xb9\x06\n" +
 	"\x05Table\x12=\n" +
 	"\n" +
 	"registered\x18\x01 \x01(\v2\x1d.txcoord.record.v1.RegisteredR\n" +
@@ -4762,7 +4902,11 @@ const file_twophase_recordpb_record_proto_rawDesc = "" +
 	"\vreleased_ms\x18\x11 \x01(\x03R\n" +
 	"releasedMs\x12&\n" +
 	"\x0ffrozen_since_ms\x18\x14 \x01(\x03R\rfrozenSinceMs\x120\n" +
-	"\x06guests\x18\x15 \x03(\v2\x18.txcoord.record.v1.GuestR\x06guests\"\x8f\x01\n" +
+	"\x06guests\x18\x15 \x03(\v2\x18.txcoord.record.v1.GuestR\x06guests\x12+\n" +
+	"\x04held\x18\x16 \x01(\v2\x17.txcoord.record.v1.HoldR\x04held\"9\n" +
+	"\x04Hold\x12\x16\n" +
+	"\x06detail\x18\x01 \x01(\tR\x06detail\x12\x19\n" +
+	"\bsince_ms\x18\x02 \x01(\x03R\asinceMs\"\x8f\x01\n" +
 	"\x05Fence\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\x03R\aversion\x12\x19\n" +
 	"\bsince_ms\x18\x02 \x01(\x03R\asinceMs\x12\x16\n" +
@@ -4828,7 +4972,7 @@ func file_twophase_recordpb_record_proto_rawDescGZIP() []byte {
 	return file_twophase_recordpb_record_proto_rawDescData
 }
 
-var file_twophase_recordpb_record_proto_msgTypes = make([]protoimpl.MessageInfo, 56)
+var file_twophase_recordpb_record_proto_msgTypes = make([]protoimpl.MessageInfo, 58)
 var file_twophase_recordpb_record_proto_goTypes = []any{
 	(*Entry)(nil),           // 0: txcoord.record.v1.Entry
 	(*Header)(nil),          // 1: txcoord.record.v1.Header
@@ -4858,39 +5002,41 @@ var file_twophase_recordpb_record_proto_goTypes = []any{
 	(*FenceCounted)(nil),    // 25: txcoord.record.v1.FenceCounted
 	(*Frozen)(nil),          // 26: txcoord.record.v1.Frozen
 	(*Thawed)(nil),          // 27: txcoord.record.v1.Thawed
-	(*FloorRaised)(nil),     // 28: txcoord.record.v1.FloorRaised
-	(*SettingChanged)(nil),  // 29: txcoord.record.v1.SettingChanged
-	(*Checkpointed)(nil),    // 30: txcoord.record.v1.Checkpointed
-	(*Tagged)(nil),          // 31: txcoord.record.v1.Tagged
-	(*Leased)(nil),          // 32: txcoord.record.v1.Leased
-	(*LeaseEnded)(nil),      // 33: txcoord.record.v1.LeaseEnded
-	(*Moved)(nil),           // 34: txcoord.record.v1.Moved
-	(*Arrived)(nil),         // 35: txcoord.record.v1.Arrived
-	(*BuildEnabled)(nil),    // 36: txcoord.record.v1.BuildEnabled
-	(*KnownPart)(nil),       // 37: txcoord.record.v1.KnownPart
-	(*Known)(nil),           // 38: txcoord.record.v1.Known
-	(*Rebuilt)(nil),         // 39: txcoord.record.v1.Rebuilt
-	(*CheckpointIndex)(nil), // 40: txcoord.record.v1.CheckpointIndex
-	(*CheckpointHead)(nil),  // 41: txcoord.record.v1.CheckpointHead
-	(*Lease)(nil),           // 42: txcoord.record.v1.Lease
-	(*Waiting)(nil),         // 43: txcoord.record.v1.Waiting
-	(*Round)(nil),           // 44: txcoord.record.v1.Round
-	(*Segment)(nil),         // 45: txcoord.record.v1.Segment
-	(*Table)(nil),           // 46: txcoord.record.v1.Table
-	(*Fence)(nil),           // 47: txcoord.record.v1.Fence
-	(*Opened)(nil),          // 48: txcoord.record.v1.Opened
-	(*Guest)(nil),           // 49: txcoord.record.v1.Guest
-	(*Change)(nil),          // 50: txcoord.record.v1.Change
-	(*History)(nil),         // 51: txcoord.record.v1.History
-	(*Outcome)(nil),         // 52: txcoord.record.v1.Outcome
-	(*PartOutcome)(nil),     // 53: txcoord.record.v1.PartOutcome
-	(*Snapshot)(nil),        // 54: txcoord.record.v1.Snapshot
-	(*SnapshotTable)(nil),   // 55: txcoord.record.v1.SnapshotTable
+	(*Held)(nil),            // 28: txcoord.record.v1.Held
+	(*FloorRaised)(nil),     // 29: txcoord.record.v1.FloorRaised
+	(*SettingChanged)(nil),  // 30: txcoord.record.v1.SettingChanged
+	(*Checkpointed)(nil),    // 31: txcoord.record.v1.Checkpointed
+	(*Tagged)(nil),          // 32: txcoord.record.v1.Tagged
+	(*Leased)(nil),          // 33: txcoord.record.v1.Leased
+	(*LeaseEnded)(nil),      // 34: txcoord.record.v1.LeaseEnded
+	(*Moved)(nil),           // 35: txcoord.record.v1.Moved
+	(*Arrived)(nil),         // 36: txcoord.record.v1.Arrived
+	(*BuildEnabled)(nil),    // 37: txcoord.record.v1.BuildEnabled
+	(*KnownPart)(nil),       // 38: txcoord.record.v1.KnownPart
+	(*Known)(nil),           // 39: txcoord.record.v1.Known
+	(*Rebuilt)(nil),         // 40: txcoord.record.v1.Rebuilt
+	(*CheckpointIndex)(nil), // 41: txcoord.record.v1.CheckpointIndex
+	(*CheckpointHead)(nil),  // 42: txcoord.record.v1.CheckpointHead
+	(*Lease)(nil),           // 43: txcoord.record.v1.Lease
+	(*Waiting)(nil),         // 44: txcoord.record.v1.Waiting
+	(*Round)(nil),           // 45: txcoord.record.v1.Round
+	(*Segment)(nil),         // 46: txcoord.record.v1.Segment
+	(*Table)(nil),           // 47: txcoord.record.v1.Table
+	(*Hold)(nil),            // 48: txcoord.record.v1.Hold
+	(*Fence)(nil),           // 49: txcoord.record.v1.Fence
+	(*Opened)(nil),          // 50: txcoord.record.v1.Opened
+	(*Guest)(nil),           // 51: txcoord.record.v1.Guest
+	(*Change)(nil),          // 52: txcoord.record.v1.Change
+	(*History)(nil),         // 53: txcoord.record.v1.History
+	(*Outcome)(nil),         // 54: txcoord.record.v1.Outcome
+	(*PartOutcome)(nil),     // 55: txcoord.record.v1.PartOutcome
+	(*Snapshot)(nil),        // 56: txcoord.record.v1.Snapshot
+	(*SnapshotTable)(nil),   // 57: txcoord.record.v1.SnapshotTable
 }
 var file_twophase_recordpb_record_proto_depIdxs = []int32{
 	1,  // 0: txcoord.record.v1.Entry.header:type_name -> txcoord.record.v1.Header
 	2,  // 1: txcoord.record.v1.Entry.records:type_name -> txcoord.record.v1.Record
-	30, // 2: txcoord.record.v1.Header.checkpoint:type_name -> txcoord.record.v1.Checkpointed
+	31, // 2: txcoord.record.v1.Header.checkpoint:type_name -> txcoord.record.v1.Checkpointed
 	10, // 3: txcoord.record.v1.Record.commit:type_name -> txcoord.record.v1.Committed
 	11, // 4: txcoord.record.v1.Record.abort:type_name -> txcoord.record.v1.Aborted
 	15, // 5: txcoord.record.v1.Record.publication:type_name -> txcoord.record.v1.Published
@@ -4904,74 +5050,76 @@ var file_twophase_recordpb_record_proto_depIdxs = []int32{
 	24, // 13: txcoord.record.v1.Record.mode:type_name -> txcoord.record.v1.ModeSet
 	26, // 14: txcoord.record.v1.Record.freeze:type_name -> txcoord.record.v1.Frozen
 	27, // 15: txcoord.record.v1.Record.thaw:type_name -> txcoord.record.v1.Thawed
-	28, // 16: txcoord.record.v1.Record.floor:type_name -> txcoord.record.v1.FloorRaised
-	29, // 17: txcoord.record.v1.Record.setting:type_name -> txcoord.record.v1.SettingChanged
-	30, // 18: txcoord.record.v1.Record.checkpoint:type_name -> txcoord.record.v1.Checkpointed
-	31, // 19: txcoord.record.v1.Record.tag:type_name -> txcoord.record.v1.Tagged
-	36, // 20: txcoord.record.v1.Record.build:type_name -> txcoord.record.v1.BuildEnabled
+	29, // 16: txcoord.record.v1.Record.floor:type_name -> txcoord.record.v1.FloorRaised
+	30, // 17: txcoord.record.v1.Record.setting:type_name -> txcoord.record.v1.SettingChanged
+	31, // 18: txcoord.record.v1.Record.checkpoint:type_name -> txcoord.record.v1.Checkpointed
+	32, // 19: txcoord.record.v1.Record.tag:type_name -> txcoord.record.v1.Tagged
+	37, // 20: txcoord.record.v1.Record.build:type_name -> txcoord.record.v1.BuildEnabled
 	25, // 21: txcoord.record.v1.Record.fence:type_name -> txcoord.record.v1.FenceCounted
-	32, // 22: txcoord.record.v1.Record.lease:type_name -> txcoord.record.v1.Leased
-	33, // 23: txcoord.record.v1.Record.lease_end:type_name -> txcoord.record.v1.LeaseEnded
-	34, // 24: txcoord.record.v1.Record.moved:type_name -> txcoord.record.v1.Moved
-	35, // 25: txcoord.record.v1.Record.arrived:type_name -> txcoord.record.v1.Arrived
-	39, // 26: txcoord.record.v1.Record.rebuilt:type_name -> txcoord.record.v1.Rebuilt
-	5,  // 27: txcoord.record.v1.Shape.apps:type_name -> txcoord.record.v1.AppVersion
-	4,  // 28: txcoord.record.v1.Part.read:type_name -> txcoord.record.v1.ReadPoint
-	3,  // 29: txcoord.record.v1.Part.facts_ref:type_name -> txcoord.record.v1.ObjectRef
-	6,  // 30: txcoord.record.v1.Part.shape:type_name -> txcoord.record.v1.Shape
-	8,  // 31: txcoord.record.v1.Part.create:type_name -> txcoord.record.v1.Creation
-	4,  // 32: txcoord.record.v1.ReadPart.read:type_name -> txcoord.record.v1.ReadPoint
-	7,  // 33: txcoord.record.v1.Committed.parts:type_name -> txcoord.record.v1.Part
-	9,  // 34: txcoord.record.v1.Committed.reads:type_name -> txcoord.record.v1.ReadPart
-	12, // 35: txcoord.record.v1.PublishedTable.versions:type_name -> txcoord.record.v1.FoundVersion
-	13, // 36: txcoord.record.v1.Published.round:type_name -> txcoord.record.v1.RoundID
-	14, // 37: txcoord.record.v1.Published.tables:type_name -> txcoord.record.v1.PublishedTable
-	16, // 38: txcoord.record.v1.Verdict.conflict:type_name -> txcoord.record.v1.Conflict
-	3,  // 39: txcoord.record.v1.Foreign.facts_ref:type_name -> txcoord.record.v1.ObjectRef
-	5,  // 40: txcoord.record.v1.Foreign.apps:type_name -> txcoord.record.v1.AppVersion
-	12, // 41: txcoord.record.v1.Foreign.found:type_name -> txcoord.record.v1.FoundVersion
-	17, // 42: txcoord.record.v1.Foreign.verdicts:type_name -> txcoord.record.v1.Verdict
-	12, // 43: txcoord.record.v1.Barrier.found:type_name -> txcoord.record.v1.FoundVersion
-	17, // 44: txcoord.record.v1.Barrier.verdicts:type_name -> txcoord.record.v1.Verdict
-	17, // 45: txcoord.record.v1.Range.verdicts:type_name -> txcoord.record.v1.Verdict
-	13, // 46: txcoord.record.v1.Frozen.round:type_name -> txcoord.record.v1.RoundID
-	3,  // 47: txcoord.record.v1.Checkpointed.object:type_name -> txcoord.record.v1.ObjectRef
-	37, // 48: txcoord.record.v1.Known.parts:type_name -> txcoord.record.v1.KnownPart
-	22, // 49: txcoord.record.v1.Rebuilt.tables:type_name -> txcoord.record.v1.Registered
-	38, // 50: txcoord.record.v1.Rebuilt.known:type_name -> txcoord.record.v1.Known
-	22, // 51: txcoord.record.v1.Rebuilt.removed:type_name -> txcoord.record.v1.Registered
-	41, // 52: txcoord.record.v1.CheckpointIndex.head:type_name -> txcoord.record.v1.CheckpointHead
-	3,  // 53: txcoord.record.v1.CheckpointIndex.segments:type_name -> txcoord.record.v1.ObjectRef
-	29, // 54: txcoord.record.v1.CheckpointHead.caps:type_name -> txcoord.record.v1.SettingChanged
-	43, // 55: txcoord.record.v1.CheckpointHead.waiting:type_name -> txcoord.record.v1.Waiting
-	44, // 56: txcoord.record.v1.CheckpointHead.rounds:type_name -> txcoord.record.v1.Round
-	31, // 57: txcoord.record.v1.CheckpointHead.tags:type_name -> txcoord.record.v1.Tagged
-	30, // 58: txcoord.record.v1.CheckpointHead.checkpoint:type_name -> txcoord.record.v1.Checkpointed
-	42, // 59: txcoord.record.v1.CheckpointHead.leases:type_name -> txcoord.record.v1.Lease
-	13, // 60: txcoord.record.v1.Round.id:type_name -> txcoord.record.v1.RoundID
-	29, // 61: txcoord.record.v1.Round.caps:type_name -> txcoord.record.v1.SettingChanged
-	46, // 62: txcoord.record.v1.Segment.tables:type_name -> txcoord.record.v1.Table
-	52, // 63: txcoord.record.v1.Segment.outcomes:type_name -> txcoord.record.v1.Outcome
-	54, // 64: txcoord.record.v1.Segment.snapshots:type_name -> txcoord.record.v1.Snapshot
-	22, // 65: txcoord.record.v1.Table.registered:type_name -> txcoord.record.v1.Registered
-	50, // 66: txcoord.record.v1.Table.pending:type_name -> txcoord.record.v1.Change
-	51, // 67: txcoord.record.v1.Table.history:type_name -> txcoord.record.v1.History
-	26, // 68: txcoord.record.v1.Table.frozen:type_name -> txcoord.record.v1.Frozen
-	50, // 69: txcoord.record.v1.Table.diverged:type_name -> txcoord.record.v1.Change
-	47, // 70: txcoord.record.v1.Table.fence:type_name -> txcoord.record.v1.Fence
-	48, // 71: txcoord.record.v1.Table.opened:type_name -> txcoord.record.v1.Opened
-	49, // 72: txcoord.record.v1.Table.guests:type_name -> txcoord.record.v1.Guest
-	3,  // 73: txcoord.record.v1.History.facts_ref:type_name -> txcoord.record.v1.ObjectRef
-	10, // 74: txcoord.record.v1.Outcome.commit:type_name -> txcoord.record.v1.Committed
-	11, // 75: txcoord.record.v1.Outcome.abort:type_name -> txcoord.record.v1.Aborted
-	53, // 76: txcoord.record.v1.Outcome.parts:type_name -> txcoord.record.v1.PartOutcome
-	16, // 77: txcoord.record.v1.PartOutcome.conflict:type_name -> txcoord.record.v1.Conflict
-	55, // 78: txcoord.record.v1.Snapshot.tables:type_name -> txcoord.record.v1.SnapshotTable
-	79, // [79:79] is the sub-list for method output_type
-	79, // [79:79] is the sub-list for method input_type
-	79, // [79:79] is the sub-list for extension type_name
-	79, // [79:79] is the sub-list for extension extendee
-	0,  // [0:79] is the sub-list for field type_name
+	33, // 22: txcoord.record.v1.Record.lease:type_name -> txcoord.record.v1.Leased
+	34, // 23: txcoord.record.v1.Record.lease_end:type_name -> txcoord.record.v1.LeaseEnded
+	35, // 24: txcoord.record.v1.Record.moved:type_name -> txcoord.record.v1.Moved
+	36, // 25: txcoord.record.v1.Record.arrived:type_name -> txcoord.record.v1.Arrived
+	40, // 26: txcoord.record.v1.Record.rebuilt:type_name -> txcoord.record.v1.Rebuilt
+	28, // 27: txcoord.record.v1.Record.hold:type_name -> txcoord.record.v1.Held
+	5,  // 28: txcoord.record.v1.Shape.apps:type_name -> txcoord.record.v1.AppVersion
+	4,  // 29: txcoord.record.v1.Part.read:type_name -> txcoord.record.v1.ReadPoint
+	3,  // 30: txcoord.record.v1.Part.facts_ref:type_name -> txcoord.record.v1.ObjectRef
+	6,  // 31: txcoord.record.v1.Part.shape:type_name -> txcoord.record.v1.Shape
+	8,  // 32: txcoord.record.v1.Part.create:type_name -> txcoord.record.v1.Creation
+	4,  // 33: txcoord.record.v1.ReadPart.read:type_name -> txcoord.record.v1.ReadPoint
+	7,  // 34: txcoord.record.v1.Committed.parts:type_name -> txcoord.record.v1.Part
+	9,  // 35: txcoord.record.v1.Committed.reads:type_name -> txcoord.record.v1.ReadPart
+	12, // 36: txcoord.record.v1.PublishedTable.versions:type_name -> txcoord.record.v1.FoundVersion
+	13, // 37: txcoord.record.v1.Published.round:type_name -> txcoord.record.v1.RoundID
+	14, // 38: txcoord.record.v1.Published.tables:type_name -> txcoord.record.v1.PublishedTable
+	16, // 39: txcoord.record.v1.Verdict.conflict:type_name -> txcoord.record.v1.Conflict
+	3,  // 40: txcoord.record.v1.Foreign.facts_ref:type_name -> txcoord.record.v1.ObjectRef
+	5,  // 41: txcoord.record.v1.Foreign.apps:type_name -> txcoord.record.v1.AppVersion
+	12, // 42: txcoord.record.v1.Foreign.found:type_name -> txcoord.record.v1.FoundVersion
+	17, // 43: txcoord.record.v1.Foreign.verdicts:type_name -> txcoord.record.v1.Verdict
+	12, // 44: txcoord.record.v1.Barrier.found:type_name -> txcoord.record.v1.FoundVersion
+	17, // 45: txcoord.record.v1.Barrier.verdicts:type_name -> txcoord.record.v1.Verdict
+	17, // 46: txcoord.record.v1.Range.verdicts:type_name -> txcoord.record.v1.Verdict
+	13, // 47: txcoord.record.v1.Frozen.round:type_name -> txcoord.record.v1.RoundID
+	3,  // 48: txcoord.record.v1.Checkpointed.object:type_name -> txcoord.record.v1.ObjectRef
+	38, // 49: txcoord.record.v1.Known.parts:type_name -> txcoord.record.v1.KnownPart
+	22, // 50: txcoord.record.v1.Rebuilt.tables:type_name -> txcoord.record.v1.Registered
+	39, // 51: txcoord.record.v1.Rebuilt.known:type_name -> txcoord.record.v1.Known
+	22, // 52: txcoord.record.v1.Rebuilt.removed:type_name -> txcoord.record.v1.Registered
+	42, // 53: txcoord.record.v1.CheckpointIndex.head:type_name -> txcoord.record.v1.CheckpointHead
+	3,  // 54: txcoord.record.v1.CheckpointIndex.segments:type_name -> txcoord.record.v1.ObjectRef
+	30, // 55: txcoord.record.v1.CheckpointHead.caps:type_name -> txcoord.record.v1.SettingChanged
+	44, // 56: txcoord.record.v1.CheckpointHead.waiting:type_name -> txcoord.record.v1.Waiting
+	45, // 57: txcoord.record.v1.CheckpointHead.rounds:type_name -> txcoord.record.v1.Round
+	32, // 58: txcoord.record.v1.CheckpointHead.tags:type_name -> txcoord.record.v1.Tagged
+	31, // 59: txcoord.record.v1.CheckpointHead.checkpoint:type_name -> txcoord.record.v1.Checkpointed
+	43, // 60: txcoord.record.v1.CheckpointHead.leases:type_name -> txcoord.record.v1.Lease
+	13, // 61: txcoord.record.v1.Round.id:type_name -> txcoord.record.v1.RoundID
+	30, // 62: txcoord.record.v1.Round.caps:type_name -> txcoord.record.v1.SettingChanged
+	47, // 63: txcoord.record.v1.Segment.tables:type_name -> txcoord.record.v1.Table
+	54, // 64: txcoord.record.v1.Segment.outcomes:type_name -> txcoord.record.v1.Outcome
+	56, // 65: txcoord.record.v1.Segment.snapshots:type_name -> txcoord.record.v1.Snapshot
+	22, // 66: txcoord.record.v1.Table.registered:type_name -> txcoord.record.v1.Registered
+	52, // 67: txcoord.record.v1.Table.pending:type_name -> txcoord.record.v1.Change
+	53, // 68: txcoord.record.v1.Table.history:type_name -> txcoord.record.v1.History
+	26, // 69: txcoord.record.v1.Table.frozen:type_name -> txcoord.record.v1.Frozen
+	52, // 70: txcoord.record.v1.Table.diverged:type_name -> txcoord.record.v1.Change
+	49, // 71: txcoord.record.v1.Table.fence:type_name -> txcoord.record.v1.Fence
+	50, // 72: txcoord.record.v1.Table.opened:type_name -> txcoord.record.v1.Opened
+	51, // 73: txcoord.record.v1.Table.guests:type_name -> txcoord.record.v1.Guest
+	48, // 74: txcoord.record.v1.Table.held:type_name -> txcoord.record.v1.Hold
+	3,  // 75: txcoord.record.v1.History.facts_ref:type_name -> txcoord.record.v1.ObjectRef
+	10, // 76: txcoord.record.v1.Outcome.commit:type_name -> txcoord.record.v1.Committed
+	11, // 77: txcoord.record.v1.Outcome.abort:type_name -> txcoord.record.v1.Aborted
+	55, // 78: txcoord.record.v1.Outcome.parts:type_name -> txcoord.record.v1.PartOutcome
+	16, // 79: txcoord.record.v1.PartOutcome.conflict:type_name -> txcoord.record.v1.Conflict
+	57, // 80: txcoord.record.v1.Snapshot.tables:type_name -> txcoord.record.v1.SnapshotTable
+	81, // [81:81] is the sub-list for method output_type
+	81, // [81:81] is the sub-list for method input_type
+	81, // [81:81] is the sub-list for extension type_name
+	81, // [81:81] is the sub-list for extension extendee
+	0,  // [0:81] is the sub-list for field type_name
 }
 
 func init() { file_twophase_recordpb_record_proto_init() }
@@ -5004,6 +5152,7 @@ func file_twophase_recordpb_record_proto_init() {
 		(*Record_Moved)(nil),
 		(*Record_Arrived)(nil),
 		(*Record_Rebuilt)(nil),
+		(*Record_Hold)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -5011,7 +5160,7 @@ func file_twophase_recordpb_record_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_twophase_recordpb_record_proto_rawDesc), len(file_twophase_recordpb_record_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   56,
+			NumMessages:   58,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

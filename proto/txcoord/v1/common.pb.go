@@ -785,7 +785,10 @@ type Freeze struct {
 	// In words, for people.
 	Reason string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
 	// The time of the journal entry that froze the table.
-	Since         *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=since,proto3" json:"since,omitempty"`
+	Since *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=since,proto3" json:"since,omitempty"`
+	// An operator has frozen the table, whatever `cause` says: it stays frozen when that
+	// is settled, until UnfreezeTable.
+	Held          bool `protobuf:"varint,5,opt,name=held,proto3" json:"held,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -848,6 +851,13 @@ func (x *Freeze) GetSince() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *Freeze) GetHeld() bool {
+	if x != nil {
+		return x.Held
+	}
+	return false
+}
+
 var File_txcoord_v1_common_proto protoreflect.FileDescriptor
 
 const file_txcoord_v1_common_proto_rawDesc = "" +
@@ -879,12 +889,13 @@ const file_txcoord_v1_common_proto_rawDesc = "" +
 	"\x12PartitionCondition\x12\x16\n" +
 	"\x06column\x18\x01 \x01(\tR\x06column\x12\x19\n" +
 	"\x05value\x18\x02 \x01(\tH\x00R\x05value\x88\x01\x01B\b\n" +
-	"\x06_value\"\xa8\x01\n" +
+	"\x06_value\"\xbc\x01\n" +
 	"\x06Freeze\x12-\n" +
 	"\x05cause\x18\x01 \x01(\x0e2\x17.txcoord.v1.FreezeCauseR\x05cause\x12%\n" +
 	"\x0etransaction_id\x18\x02 \x01(\tR\rtransactionId\x12\x16\n" +
 	"\x06reason\x18\x03 \x01(\tR\x06reason\x120\n" +
-	"\x05since\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x05since*\x8b\x01\n" +
+	"\x05since\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x12\x12\n" +
+	"\x04held\x18\x05 \x01(\bR\x04held*\x8b\x01\n" +
 	"\tTableMode\x12\x1a\n" +
 	"\x16TABLE_MODE_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fTABLE_MODE_OPEN\x10\x01\x12\x18\n" +

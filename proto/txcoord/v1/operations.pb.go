@@ -23,6 +23,83 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// TransactionState is what became of a transaction, in one word. Append-only.
+type TransactionState int32
+
+const (
+	// A state that this client does not know.
+	TransactionState_TRANSACTION_STATE_UNSPECIFIED TransactionState = 0
+	// Nothing is known of it here. Never a final negative.
+	TransactionState_TRANSACTION_STATE_UNKNOWN TransactionState = 1
+	// Its token is older than what the catalog remembers.
+	TransactionState_TRANSACTION_STATE_FORGOTTEN TransactionState = 2
+	// Nothing is decided yet.
+	TransactionState_TRANSACTION_STATE_OPEN TransactionState = 3
+	// Nothing is decided yet, and its deadline has passed.
+	TransactionState_TRANSACTION_STATE_OVERDUE TransactionState = 4
+	// Without effect, for good.
+	TransactionState_TRANSACTION_STATE_ABORTED TransactionState = 5
+	// Committed, and not on all its tables yet.
+	TransactionState_TRANSACTION_STATE_WAITING TransactionState = 6
+	// Committed, and on all its tables.
+	TransactionState_TRANSACTION_STATE_PUBLISHED TransactionState = 7
+	// Committed, and given up on one of its tables, or about to be.
+	TransactionState_TRANSACTION_STATE_GIVEN_UP TransactionState = 8
+)
+
+// Enum value maps for TransactionState.
+var (
+	TransactionState_name = map[int32]string{
+		0: "TRANSACTION_STATE_UNSPECIFIED",
+		1: "TRANSACTION_STATE_UNKNOWN",
+		2: "TRANSACTION_STATE_FORGOTTEN",
+		3: "TRANSACTION_STATE_OPEN",
+		4: "TRANSACTION_STATE_OVERDUE",
+		5: "TRANSACTION_STATE_ABORTED",
+		6: "TRANSACTION_STATE_WAITING",
+		7: "TRANSACTION_STATE_PUBLISHED",
+		8: "TRANSACTION_STATE_GIVEN_UP",
+	}
+	TransactionState_value = map[string]int32{
+		"TRANSACTION_STATE_UNSPECIFIED": 0,
+		"TRANSACTION_STATE_UNKNOWN":     1,
+		"TRANSACTION_STATE_FORGOTTEN":   2,
+		"TRANSACTION_STATE_OPEN":        3,
+		"TRANSACTION_STATE_OVERDUE":     4,
+		"TRANSACTION_STATE_ABORTED":     5,
+		"TRANSACTION_STATE_WAITING":     6,
+		"TRANSACTION_STATE_PUBLISHED":   7,
+		"TRANSACTION_STATE_GIVEN_UP":    8,
+	}
+)
+
+func (x TransactionState) Enum() *TransactionState {
+	p := new(TransactionState)
+	*p = x
+	return p
+}
+
+func (x TransactionState) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (TransactionState) Descriptor() protoreflect.EnumDescriptor {
+	return file_txcoord_v1_operations_proto_enumTypes[0].Descriptor()
+}
+
+func (TransactionState) Type() protoreflect.EnumType {
+	return &file_txcoord_v1_operations_proto_enumTypes[0]
+}
+
+func (x TransactionState) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use TransactionState.Descriptor instead.
+func (TransactionState) EnumDescriptor() ([]byte, []int) {
+	return file_txcoord_v1_operations_proto_rawDescGZIP(), []int{0}
+}
+
 // FindingCode is the closed, append-only list of what ExplainTable finds.
 type FindingCode int32
 
@@ -132,11 +209,11 @@ func (x FindingCode) String() string {
 }
 
 func (FindingCode) Descriptor() protoreflect.EnumDescriptor {
-	return file_txcoord_v1_operations_proto_enumTypes[0].Descriptor()
+	return file_txcoord_v1_operations_proto_enumTypes[1].Descriptor()
 }
 
 func (FindingCode) Type() protoreflect.EnumType {
-	return &file_txcoord_v1_operations_proto_enumTypes[0]
+	return &file_txcoord_v1_operations_proto_enumTypes[1]
 }
 
 func (x FindingCode) Number() protoreflect.EnumNumber {
@@ -145,7 +222,7 @@ func (x FindingCode) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use FindingCode.Descriptor instead.
 func (FindingCode) EnumDescriptor() ([]byte, []int) {
-	return file_txcoord_v1_operations_proto_rawDescGZIP(), []int{0}
+	return file_txcoord_v1_operations_proto_rawDescGZIP(), []int{1}
 }
 
 // ExplainTableRequest names a table.
@@ -276,6 +353,721 @@ func (x *ExplainTableResponse) GetFindings() []*Finding {
 	return nil
 }
 
+// ExplainTransactionRequest names a transaction.
+type ExplainTransactionRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The catalog.
+	Catalog string `protobuf:"bytes,1,opt,name=catalog,proto3" json:"catalog,omitempty"`
+	// The highest snapshot version seen.
+	AtLeastSnapshot uint64 `protobuf:"varint,2,opt,name=at_least_snapshot,json=atLeastSnapshot,proto3" json:"at_least_snapshot,omitempty"`
+	// Which one.
+	//
+	// Types that are valid to be assigned to Transaction:
+	//
+	//	*ExplainTransactionRequest_Token
+	//	*ExplainTransactionRequest_Key
+	//	*ExplainTransactionRequest_TransactionId
+	Transaction isExplainTransactionRequest_Transaction `protobuf_oneof:"transaction"`
+	// The attempt of the key. 0: the committed one if there is one, else the newest that
+	// is known.
+	Attempt       uint32 `protobuf:"varint,6,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExplainTransactionRequest) Reset() {
+	*x = ExplainTransactionRequest{}
+	mi := &file_txcoord_v1_operations_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExplainTransactionRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExplainTransactionRequest) ProtoMessage() {}
+
+func (x *ExplainTransactionRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_txcoord_v1_operations_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExplainTransactionRequest.ProtoReflect.Descriptor instead.
+func (*ExplainTransactionRequest) Descriptor() ([]byte, []int) {
+	return file_txcoord_v1_operations_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *ExplainTransactionRequest) GetCatalog() string {
+	if x != nil {
+		return x.Catalog
+	}
+	return ""
+}
+
+func (x *ExplainTransactionRequest) GetAtLeastSnapshot() uint64 {
+	if x != nil {
+		return x.AtLeastSnapshot
+	}
+	return 0
+}
+
+func (x *ExplainTransactionRequest) GetTransaction() isExplainTransactionRequest_Transaction {
+	if x != nil {
+		return x.Transaction
+	}
+	return nil
+}
+
+func (x *ExplainTransactionRequest) GetToken() string {
+	if x != nil {
+		if x, ok := x.Transaction.(*ExplainTransactionRequest_Token); ok {
+			return x.Token
+		}
+	}
+	return ""
+}
+
+func (x *ExplainTransactionRequest) GetKey() string {
+	if x != nil {
+		if x, ok := x.Transaction.(*ExplainTransactionRequest_Key); ok {
+			return x.Key
+		}
+	}
+	return ""
+}
+
+func (x *ExplainTransactionRequest) GetTransactionId() string {
+	if x != nil {
+		if x, ok := x.Transaction.(*ExplainTransactionRequest_TransactionId); ok {
+			return x.TransactionId
+		}
+	}
+	return ""
+}
+
+func (x *ExplainTransactionRequest) GetAttempt() uint32 {
+	if x != nil {
+		return x.Attempt
+	}
+	return 0
+}
+
+type isExplainTransactionRequest_Transaction interface {
+	isExplainTransactionRequest_Transaction()
+}
+
+type ExplainTransactionRequest_Token struct {
+	// The transaction's token.
+	Token string `protobuf:"bytes,3,opt,name=token,proto3,oneof"`
+}
+
+type ExplainTransactionRequest_Key struct {
+	// A client key; see `attempt`.
+	Key string `protobuf:"bytes,4,opt,name=key,proto3,oneof"`
+}
+
+type ExplainTransactionRequest_TransactionId struct {
+	// A transaction's id.
+	TransactionId string `protobuf:"bytes,5,opt,name=transaction_id,json=transactionId,proto3,oneof"`
+}
+
+func (*ExplainTransactionRequest_Token) isExplainTransactionRequest_Transaction() {}
+
+func (*ExplainTransactionRequest_Key) isExplainTransactionRequest_Transaction() {}
+
+func (*ExplainTransactionRequest_TransactionId) isExplainTransactionRequest_Transaction() {}
+
+// ExplainTransactionResponse says all that is known of a transaction.
+type ExplainTransactionResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The newest snapshot version.
+	LatestSnapshot uint64 `protobuf:"varint,1,opt,name=latest_snapshot,json=latestSnapshot,proto3" json:"latest_snapshot,omitempty"`
+	// What became of it.
+	State TransactionState `protobuf:"varint,2,opt,name=state,proto3,enum=txcoord.v1.TransactionState" json:"state,omitempty"`
+	// In words: what became of it, and why.
+	Text string `protobuf:"bytes,3,opt,name=text,proto3" json:"text,omitempty"`
+	// What to do next, in words; empty where there is nothing to do.
+	Remedy string `protobuf:"bytes,4,opt,name=remedy,proto3" json:"remedy,omitempty"`
+	// The outcome. UNKNOWN and FORGOTTEN have an open one without a deadline.
+	Outcome *Outcome `protobuf:"bytes,5,opt,name=outcome,proto3" json:"outcome,omitempty"`
+	// Who holds an open one, and what is staged; unset if this replica does not know.
+	Open *OpenTransaction `protobuf:"bytes,6,opt,name=open,proto3" json:"open,omitempty"`
+	// What it lost to, if somebody won.
+	Winner *TransactionWinner `protobuf:"bytes,7,opt,name=winner,proto3" json:"winner,omitempty"`
+	// The decided attempts of its key, by number.
+	Attempts []*Outcome `protobuf:"bytes,8,rep,name=attempts,proto3" json:"attempts,omitempty"`
+	// The open round in which it is published.
+	Round *Round `protobuf:"bytes,9,opt,name=round,proto3" json:"round,omitempty"`
+	// The open rounds that have to close before its own opens.
+	Ahead []*Round `protobuf:"bytes,10,rep,name=ahead,proto3" json:"ahead,omitempty"`
+	// How many decided transactions wait in front of it.
+	Before uint32 `protobuf:"varint,11,opt,name=before,proto3" json:"before,omitempty"`
+	// How many decided transactions wait for it.
+	Behind uint32 `protobuf:"varint,12,opt,name=behind,proto3" json:"behind,omitempty"`
+	// The ids of those that wait for it, at most 100.
+	Waiting []string `protobuf:"bytes,13,rep,name=waiting,proto3" json:"waiting,omitempty"`
+	// The tables that hold it up, with what stands in their way; at most 20.
+	Obstacles []*TransactionObstacle `protobuf:"bytes,14,rep,name=obstacles,proto3" json:"obstacles,omitempty"`
+	// Outcomes are remembered from here on.
+	RememberedSince *timestamppb.Timestamp `protobuf:"bytes,15,opt,name=remembered_since,json=rememberedSince,proto3" json:"remembered_since,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
+func (x *ExplainTransactionResponse) Reset() {
+	*x = ExplainTransactionResponse{}
+	mi := &file_txcoord_v1_operations_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExplainTransactionResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExplainTransactionResponse) ProtoMessage() {}
+
+func (x *ExplainTransactionResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_txcoord_v1_operations_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExplainTransactionResponse.ProtoReflect.Descriptor instead.
+func (*ExplainTransactionResponse) Descriptor() ([]byte, []int) {
+	return file_txcoord_v1_operations_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *ExplainTransactionResponse) GetLatestSnapshot() uint64 {
+	if x != nil {
+		return x.LatestSnapshot
+	}
+	return 0
+}
+
+func (x *ExplainTransactionResponse) GetState() TransactionState {
+	if x != nil {
+		return x.State
+	}
+	return TransactionState_TRANSACTION_STATE_UNSPECIFIED
+}
+
+func (x *ExplainTransactionResponse) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *ExplainTransactionResponse) GetRemedy() string {
+	if x != nil {
+		return x.Remedy
+	}
+	return ""
+}
+
+func (x *ExplainTransactionResponse) GetOutcome() *Outcome {
+	if x != nil {
+		return x.Outcome
+	}
+	return nil
+}
+
+func (x *ExplainTransactionResponse) GetOpen() *OpenTransaction {
+	if x != nil {
+		return x.Open
+	}
+	return nil
+}
+
+func (x *ExplainTransactionResponse) GetWinner() *TransactionWinner {
+	if x != nil {
+		return x.Winner
+	}
+	return nil
+}
+
+func (x *ExplainTransactionResponse) GetAttempts() []*Outcome {
+	if x != nil {
+		return x.Attempts
+	}
+	return nil
+}
+
+func (x *ExplainTransactionResponse) GetRound() *Round {
+	if x != nil {
+		return x.Round
+	}
+	return nil
+}
+
+func (x *ExplainTransactionResponse) GetAhead() []*Round {
+	if x != nil {
+		return x.Ahead
+	}
+	return nil
+}
+
+func (x *ExplainTransactionResponse) GetBefore() uint32 {
+	if x != nil {
+		return x.Before
+	}
+	return 0
+}
+
+func (x *ExplainTransactionResponse) GetBehind() uint32 {
+	if x != nil {
+		return x.Behind
+	}
+	return 0
+}
+
+func (x *ExplainTransactionResponse) GetWaiting() []string {
+	if x != nil {
+		return x.Waiting
+	}
+	return nil
+}
+
+func (x *ExplainTransactionResponse) GetObstacles() []*TransactionObstacle {
+	if x != nil {
+		return x.Obstacles
+	}
+	return nil
+}
+
+func (x *ExplainTransactionResponse) GetRememberedSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.RememberedSince
+	}
+	return nil
+}
+
+// TransactionWinner is a transaction, or a commit of another engine.
+type TransactionWinner struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The transaction; empty for another engine.
+	TransactionId string `protobuf:"bytes,1,opt,name=transaction_id,json=transactionId,proto3" json:"transaction_id,omitempty"`
+	// Its client key.
+	Key string `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
+	// The engine, as the commit names it.
+	Engine string `protobuf:"bytes,3,opt,name=engine,proto3" json:"engine,omitempty"`
+	// What the commit says that it did.
+	Operation string `protobuf:"bytes,4,opt,name=operation,proto3" json:"operation,omitempty"`
+	// The Delta version of the table that holds it; -1 if none does, or it is not known.
+	Version int64 `protobuf:"varint,5,opt,name=version,proto3" json:"version,omitempty"`
+	// It is not recorded which commit it was; this one is the newest of another engine.
+	Probable bool `protobuf:"varint,6,opt,name=probable,proto3" json:"probable,omitempty"`
+	// The winner in words.
+	Text          string `protobuf:"bytes,7,opt,name=text,proto3" json:"text,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TransactionWinner) Reset() {
+	*x = TransactionWinner{}
+	mi := &file_txcoord_v1_operations_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TransactionWinner) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TransactionWinner) ProtoMessage() {}
+
+func (x *TransactionWinner) ProtoReflect() protoreflect.Message {
+	mi := &file_txcoord_v1_operations_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TransactionWinner.ProtoReflect.Descriptor instead.
+func (*TransactionWinner) Descriptor() ([]byte, []int) {
+	return file_txcoord_v1_operations_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *TransactionWinner) GetTransactionId() string {
+	if x != nil {
+		return x.TransactionId
+	}
+	return ""
+}
+
+func (x *TransactionWinner) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *TransactionWinner) GetEngine() string {
+	if x != nil {
+		return x.Engine
+	}
+	return ""
+}
+
+func (x *TransactionWinner) GetOperation() string {
+	if x != nil {
+		return x.Operation
+	}
+	return ""
+}
+
+func (x *TransactionWinner) GetVersion() int64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *TransactionWinner) GetProbable() bool {
+	if x != nil {
+		return x.Probable
+	}
+	return false
+}
+
+func (x *TransactionWinner) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+// TransactionObstacle is a table that holds a transaction up.
+type TransactionObstacle struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The table's name.
+	Table string `protobuf:"bytes,1,opt,name=table,proto3" json:"table,omitempty"`
+	// What stands in its way.
+	Findings      []*Finding `protobuf:"bytes,2,rep,name=findings,proto3" json:"findings,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TransactionObstacle) Reset() {
+	*x = TransactionObstacle{}
+	mi := &file_txcoord_v1_operations_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TransactionObstacle) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TransactionObstacle) ProtoMessage() {}
+
+func (x *TransactionObstacle) ProtoReflect() protoreflect.Message {
+	mi := &file_txcoord_v1_operations_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TransactionObstacle.ProtoReflect.Descriptor instead.
+func (*TransactionObstacle) Descriptor() ([]byte, []int) {
+	return file_txcoord_v1_operations_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *TransactionObstacle) GetTable() string {
+	if x != nil {
+		return x.Table
+	}
+	return ""
+}
+
+func (x *TransactionObstacle) GetFindings() []*Finding {
+	if x != nil {
+		return x.Findings
+	}
+	return nil
+}
+
+// FreezeTableRequest names a table.
+type FreezeTableRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The catalog.
+	Catalog string `protobuf:"bytes,1,opt,name=catalog,proto3" json:"catalog,omitempty"`
+	// The highest snapshot version seen.
+	AtLeastSnapshot uint64 `protobuf:"varint,2,opt,name=at_least_snapshot,json=atLeastSnapshot,proto3" json:"at_least_snapshot,omitempty"`
+	// The table, by name, id or URI.
+	Table string `protobuf:"bytes,3,opt,name=table,proto3" json:"table,omitempty"`
+	// Why, in words, at most 1,024 bytes; recorded, and shown to whoever is refused.
+	Reason        string `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FreezeTableRequest) Reset() {
+	*x = FreezeTableRequest{}
+	mi := &file_txcoord_v1_operations_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FreezeTableRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FreezeTableRequest) ProtoMessage() {}
+
+func (x *FreezeTableRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_txcoord_v1_operations_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FreezeTableRequest.ProtoReflect.Descriptor instead.
+func (*FreezeTableRequest) Descriptor() ([]byte, []int) {
+	return file_txcoord_v1_operations_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *FreezeTableRequest) GetCatalog() string {
+	if x != nil {
+		return x.Catalog
+	}
+	return ""
+}
+
+func (x *FreezeTableRequest) GetAtLeastSnapshot() uint64 {
+	if x != nil {
+		return x.AtLeastSnapshot
+	}
+	return 0
+}
+
+func (x *FreezeTableRequest) GetTable() string {
+	if x != nil {
+		return x.Table
+	}
+	return ""
+}
+
+func (x *FreezeTableRequest) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+// FreezeTableResponse is the table as it is now.
+type FreezeTableResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The newest snapshot version.
+	LatestSnapshot uint64 `protobuf:"varint,1,opt,name=latest_snapshot,json=latestSnapshot,proto3" json:"latest_snapshot,omitempty"`
+	// The table.
+	Table         *Table `protobuf:"bytes,2,opt,name=table,proto3" json:"table,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FreezeTableResponse) Reset() {
+	*x = FreezeTableResponse{}
+	mi := &file_txcoord_v1_operations_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FreezeTableResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FreezeTableResponse) ProtoMessage() {}
+
+func (x *FreezeTableResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_txcoord_v1_operations_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FreezeTableResponse.ProtoReflect.Descriptor instead.
+func (*FreezeTableResponse) Descriptor() ([]byte, []int) {
+	return file_txcoord_v1_operations_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *FreezeTableResponse) GetLatestSnapshot() uint64 {
+	if x != nil {
+		return x.LatestSnapshot
+	}
+	return 0
+}
+
+func (x *FreezeTableResponse) GetTable() *Table {
+	if x != nil {
+		return x.Table
+	}
+	return nil
+}
+
+// UnfreezeTableRequest names a table.
+type UnfreezeTableRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The catalog.
+	Catalog string `protobuf:"bytes,1,opt,name=catalog,proto3" json:"catalog,omitempty"`
+	// The highest snapshot version seen.
+	AtLeastSnapshot uint64 `protobuf:"varint,2,opt,name=at_least_snapshot,json=atLeastSnapshot,proto3" json:"at_least_snapshot,omitempty"`
+	// The table, by name, id or URI.
+	Table string `protobuf:"bytes,3,opt,name=table,proto3" json:"table,omitempty"`
+	// Why, in words, at most 1,024 bytes; recorded.
+	Reason        string `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UnfreezeTableRequest) Reset() {
+	*x = UnfreezeTableRequest{}
+	mi := &file_txcoord_v1_operations_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UnfreezeTableRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UnfreezeTableRequest) ProtoMessage() {}
+
+func (x *UnfreezeTableRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_txcoord_v1_operations_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UnfreezeTableRequest.ProtoReflect.Descriptor instead.
+func (*UnfreezeTableRequest) Descriptor() ([]byte, []int) {
+	return file_txcoord_v1_operations_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *UnfreezeTableRequest) GetCatalog() string {
+	if x != nil {
+		return x.Catalog
+	}
+	return ""
+}
+
+func (x *UnfreezeTableRequest) GetAtLeastSnapshot() uint64 {
+	if x != nil {
+		return x.AtLeastSnapshot
+	}
+	return 0
+}
+
+func (x *UnfreezeTableRequest) GetTable() string {
+	if x != nil {
+		return x.Table
+	}
+	return ""
+}
+
+func (x *UnfreezeTableRequest) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+// UnfreezeTableResponse is the table as it is now; frozen for another cause, perhaps.
+type UnfreezeTableResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The newest snapshot version.
+	LatestSnapshot uint64 `protobuf:"varint,1,opt,name=latest_snapshot,json=latestSnapshot,proto3" json:"latest_snapshot,omitempty"`
+	// The table.
+	Table         *Table `protobuf:"bytes,2,opt,name=table,proto3" json:"table,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UnfreezeTableResponse) Reset() {
+	*x = UnfreezeTableResponse{}
+	mi := &file_txcoord_v1_operations_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UnfreezeTableResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UnfreezeTableResponse) ProtoMessage() {}
+
+func (x *UnfreezeTableResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_txcoord_v1_operations_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UnfreezeTableResponse.ProtoReflect.Descriptor instead.
+func (*UnfreezeTableResponse) Descriptor() ([]byte, []int) {
+	return file_txcoord_v1_operations_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *UnfreezeTableResponse) GetLatestSnapshot() uint64 {
+	if x != nil {
+		return x.LatestSnapshot
+	}
+	return 0
+}
+
+func (x *UnfreezeTableResponse) GetTable() *Table {
+	if x != nil {
+		return x.Table
+	}
+	return nil
+}
+
 // Finding is one thing that stands in a table's way, or may.
 type Finding struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -313,7 +1105,7 @@ type Finding struct {
 
 func (x *Finding) Reset() {
 	*x = Finding{}
-	mi := &file_txcoord_v1_operations_proto_msgTypes[2]
+	mi := &file_txcoord_v1_operations_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -325,7 +1117,7 @@ func (x *Finding) String() string {
 func (*Finding) ProtoMessage() {}
 
 func (x *Finding) ProtoReflect() protoreflect.Message {
-	mi := &file_txcoord_v1_operations_proto_msgTypes[2]
+	mi := &file_txcoord_v1_operations_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -338,7 +1130,7 @@ func (x *Finding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finding.ProtoReflect.Descriptor instead.
 func (*Finding) Descriptor() ([]byte, []int) {
-	return file_txcoord_v1_operations_proto_rawDescGZIP(), []int{2}
+	return file_txcoord_v1_operations_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Finding) GetCode() FindingCode {
@@ -468,7 +1260,7 @@ type ResolveTableRequest struct {
 
 func (x *ResolveTableRequest) Reset() {
 	*x = ResolveTableRequest{}
-	mi := &file_txcoord_v1_operations_proto_msgTypes[3]
+	mi := &file_txcoord_v1_operations_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -480,7 +1272,7 @@ func (x *ResolveTableRequest) String() string {
 func (*ResolveTableRequest) ProtoMessage() {}
 
 func (x *ResolveTableRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_txcoord_v1_operations_proto_msgTypes[3]
+	mi := &file_txcoord_v1_operations_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -493,7 +1285,7 @@ func (x *ResolveTableRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResolveTableRequest.ProtoReflect.Descriptor instead.
 func (*ResolveTableRequest) Descriptor() ([]byte, []int) {
-	return file_txcoord_v1_operations_proto_rawDescGZIP(), []int{3}
+	return file_txcoord_v1_operations_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ResolveTableRequest) GetCatalog() string {
@@ -572,7 +1364,7 @@ type ResolveTableResponse struct {
 
 func (x *ResolveTableResponse) Reset() {
 	*x = ResolveTableResponse{}
-	mi := &file_txcoord_v1_operations_proto_msgTypes[4]
+	mi := &file_txcoord_v1_operations_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -584,7 +1376,7 @@ func (x *ResolveTableResponse) String() string {
 func (*ResolveTableResponse) ProtoMessage() {}
 
 func (x *ResolveTableResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_txcoord_v1_operations_proto_msgTypes[4]
+	mi := &file_txcoord_v1_operations_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -597,7 +1389,7 @@ func (x *ResolveTableResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResolveTableResponse.ProtoReflect.Descriptor instead.
 func (*ResolveTableResponse) Descriptor() ([]byte, []int) {
-	return file_txcoord_v1_operations_proto_rawDescGZIP(), []int{4}
+	return file_txcoord_v1_operations_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ResolveTableResponse) GetLatestSnapshot() uint64 {
@@ -673,7 +1465,7 @@ type ResolveStep struct {
 
 func (x *ResolveStep) Reset() {
 	*x = ResolveStep{}
-	mi := &file_txcoord_v1_operations_proto_msgTypes[5]
+	mi := &file_txcoord_v1_operations_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -685,7 +1477,7 @@ func (x *ResolveStep) String() string {
 func (*ResolveStep) ProtoMessage() {}
 
 func (x *ResolveStep) ProtoReflect() protoreflect.Message {
-	mi := &file_txcoord_v1_operations_proto_msgTypes[5]
+	mi := &file_txcoord_v1_operations_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -698,7 +1490,7 @@ func (x *ResolveStep) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResolveStep.ProtoReflect.Descriptor instead.
 func (*ResolveStep) Descriptor() ([]byte, []int) {
-	return file_txcoord_v1_operations_proto_rawDescGZIP(), []int{5}
+	return file_txcoord_v1_operations_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ResolveStep) GetKind() string {
@@ -747,7 +1539,7 @@ type ResolvedChange struct {
 
 func (x *ResolvedChange) Reset() {
 	*x = ResolvedChange{}
-	mi := &file_txcoord_v1_operations_proto_msgTypes[6]
+	mi := &file_txcoord_v1_operations_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -759,7 +1551,7 @@ func (x *ResolvedChange) String() string {
 func (*ResolvedChange) ProtoMessage() {}
 
 func (x *ResolvedChange) ProtoReflect() protoreflect.Message {
-	mi := &file_txcoord_v1_operations_proto_msgTypes[6]
+	mi := &file_txcoord_v1_operations_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -772,7 +1564,7 @@ func (x *ResolvedChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResolvedChange.ProtoReflect.Descriptor instead.
 func (*ResolvedChange) Descriptor() ([]byte, []int) {
-	return file_txcoord_v1_operations_proto_rawDescGZIP(), []int{6}
+	return file_txcoord_v1_operations_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ResolvedChange) GetTable() string {
@@ -844,7 +1636,7 @@ type ResolvedElsewhere struct {
 
 func (x *ResolvedElsewhere) Reset() {
 	*x = ResolvedElsewhere{}
-	mi := &file_txcoord_v1_operations_proto_msgTypes[7]
+	mi := &file_txcoord_v1_operations_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -856,7 +1648,7 @@ func (x *ResolvedElsewhere) String() string {
 func (*ResolvedElsewhere) ProtoMessage() {}
 
 func (x *ResolvedElsewhere) ProtoReflect() protoreflect.Message {
-	mi := &file_txcoord_v1_operations_proto_msgTypes[7]
+	mi := &file_txcoord_v1_operations_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -869,7 +1661,7 @@ func (x *ResolvedElsewhere) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResolvedElsewhere.ProtoReflect.Descriptor instead.
 func (*ResolvedElsewhere) Descriptor() ([]byte, []int) {
-	return file_txcoord_v1_operations_proto_rawDescGZIP(), []int{7}
+	return file_txcoord_v1_operations_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ResolvedElsewhere) GetTable() string {
@@ -903,7 +1695,7 @@ type MaintainTableRequest struct {
 
 func (x *MaintainTableRequest) Reset() {
 	*x = MaintainTableRequest{}
-	mi := &file_txcoord_v1_operations_proto_msgTypes[8]
+	mi := &file_txcoord_v1_operations_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -915,7 +1707,7 @@ func (x *MaintainTableRequest) String() string {
 func (*MaintainTableRequest) ProtoMessage() {}
 
 func (x *MaintainTableRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_txcoord_v1_operations_proto_msgTypes[8]
+	mi := &file_txcoord_v1_operations_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -928,7 +1720,7 @@ func (x *MaintainTableRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MaintainTableRequest.ProtoReflect.Descriptor instead.
 func (*MaintainTableRequest) Descriptor() ([]byte, []int) {
-	return file_txcoord_v1_operations_proto_rawDescGZIP(), []int{8}
+	return file_txcoord_v1_operations_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *MaintainTableRequest) GetCatalog() string {
@@ -990,7 +1782,7 @@ type MaintainTableResponse struct {
 
 func (x *MaintainTableResponse) Reset() {
 	*x = MaintainTableResponse{}
-	mi := &file_txcoord_v1_operations_proto_msgTypes[9]
+	mi := &file_txcoord_v1_operations_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1002,7 +1794,7 @@ func (x *MaintainTableResponse) String() string {
 func (*MaintainTableResponse) ProtoMessage() {}
 
 func (x *MaintainTableResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_txcoord_v1_operations_proto_msgTypes[9]
+	mi := &file_txcoord_v1_operations_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1015,7 +1807,7 @@ func (x *MaintainTableResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MaintainTableResponse.ProtoReflect.Descriptor instead.
 func (*MaintainTableResponse) Descriptor() ([]byte, []int) {
-	return file_txcoord_v1_operations_proto_rawDescGZIP(), []int{9}
+	return file_txcoord_v1_operations_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *MaintainTableResponse) GetLatestSnapshot() uint64 {
@@ -1124,7 +1916,7 @@ type CheckpointReport struct {
 
 func (x *CheckpointReport) Reset() {
 	*x = CheckpointReport{}
-	mi := &file_txcoord_v1_operations_proto_msgTypes[10]
+	mi := &file_txcoord_v1_operations_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1136,7 +1928,7 @@ func (x *CheckpointReport) String() string {
 func (*CheckpointReport) ProtoMessage() {}
 
 func (x *CheckpointReport) ProtoReflect() protoreflect.Message {
-	mi := &file_txcoord_v1_operations_proto_msgTypes[10]
+	mi := &file_txcoord_v1_operations_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1149,7 +1941,7 @@ func (x *CheckpointReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckpointReport.ProtoReflect.Descriptor instead.
 func (*CheckpointReport) Descriptor() ([]byte, []int) {
-	return file_txcoord_v1_operations_proto_rawDescGZIP(), []int{10}
+	return file_txcoord_v1_operations_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *CheckpointReport) GetBefore() int64 {
@@ -1251,7 +2043,7 @@ type CleanUpReport struct {
 
 func (x *CleanUpReport) Reset() {
 	*x = CleanUpReport{}
-	mi := &file_txcoord_v1_operations_proto_msgTypes[11]
+	mi := &file_txcoord_v1_operations_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1263,7 +2055,7 @@ func (x *CleanUpReport) String() string {
 func (*CleanUpReport) ProtoMessage() {}
 
 func (x *CleanUpReport) ProtoReflect() protoreflect.Message {
-	mi := &file_txcoord_v1_operations_proto_msgTypes[11]
+	mi := &file_txcoord_v1_operations_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1276,7 +2068,7 @@ func (x *CleanUpReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CleanUpReport.ProtoReflect.Descriptor instead.
 func (*CleanUpReport) Descriptor() ([]byte, []int) {
-	return file_txcoord_v1_operations_proto_rawDescGZIP(), []int{11}
+	return file_txcoord_v1_operations_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *CleanUpReport) GetCut() int64 {
@@ -1354,7 +2146,7 @@ var File_txcoord_v1_operations_proto protoreflect.FileDescriptor
 const file_txcoord_v1_operations_proto_rawDesc = "" +
 	"\n" +
 	"\x1btxcoord/v1/operations.proto\x12\n" +
-	"txcoord.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17txcoord/v1/common.proto\x1a\x17txcoord/v1/tables.proto\"q\n" +
+	"txcoord.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17txcoord/v1/common.proto\x1a\x17txcoord/v1/tables.proto\x1a\x1dtxcoord/v1/transactions.proto\"q\n" +
 	"\x13ExplainTableRequest\x12\x18\n" +
 	"\acatalog\x18\x01 \x01(\tR\acatalog\x12*\n" +
 	"\x11at_least_snapshot\x18\x02 \x01(\x04R\x0fatLeastSnapshot\x12\x14\n" +
@@ -1362,7 +2154,59 @@ const file_txcoord_v1_operations_proto_rawDesc = "" +
 	"\x14ExplainTableResponse\x12'\n" +
 	"\x0flatest_snapshot\x18\x01 \x01(\x04R\x0elatestSnapshot\x12'\n" +
 	"\x05table\x18\x02 \x01(\v2\x11.txcoord.v1.TableR\x05table\x12/\n" +
-	"\bfindings\x18\x03 \x03(\v2\x13.txcoord.v1.FindingR\bfindings\"\x99\x03\n" +
+	"\bfindings\x18\x03 \x03(\v2\x13.txcoord.v1.FindingR\bfindings\"\xdf\x01\n" +
+	"\x19ExplainTransactionRequest\x12\x18\n" +
+	"\acatalog\x18\x01 \x01(\tR\acatalog\x12*\n" +
+	"\x11at_least_snapshot\x18\x02 \x01(\x04R\x0fatLeastSnapshot\x12\x16\n" +
+	"\x05token\x18\x03 \x01(\tH\x00R\x05token\x12\x12\n" +
+	"\x03key\x18\x04 \x01(\tH\x00R\x03key\x12'\n" +
+	"\x0etransaction_id\x18\x05 \x01(\tH\x00R\rtransactionId\x12\x18\n" +
+	"\aattempt\x18\x06 \x01(\rR\aattemptB\r\n" +
+	"\vtransaction\"\x8f\x05\n" +
+	"\x1aExplainTransactionResponse\x12'\n" +
+	"\x0flatest_snapshot\x18\x01 \x01(\x04R\x0elatestSnapshot\x122\n" +
+	"\x05state\x18\x02 \x01(\x0e2\x1c.txcoord.v1.TransactionStateR\x05state\x12\x12\n" +
+	"\x04text\x18\x03 \x01(\tR\x04text\x12\x16\n" +
+	"\x06remedy\x18\x04 \x01(\tR\x06remedy\x12-\n" +
+	"\aoutcome\x18\x05 \x01(\v2\x13.txcoord.v1.OutcomeR\aoutcome\x12/\n" +
+	"\x04open\x18\x06 \x01(\v2\x1b.txcoord.v1.OpenTransactionR\x04open\x125\n" +
+	"\x06winner\x18\a \x01(\v2\x1d.txcoord.v1.TransactionWinnerR\x06winner\x12/\n" +
+	"\battempts\x18\b \x03(\v2\x13.txcoord.v1.OutcomeR\battempts\x12'\n" +
+	"\x05round\x18\t \x01(\v2\x11.txcoord.v1.RoundR\x05round\x12'\n" +
+	"\x05ahead\x18\n" +
+	" \x03(\v2\x11.txcoord.v1.RoundR\x05ahead\x12\x16\n" +
+	"\x06before\x18\v \x01(\rR\x06before\x12\x16\n" +
+	"\x06behind\x18\f \x01(\rR\x06behind\x12\x18\n" +
+	"\awaiting\x18\r \x03(\tR\awaiting\x12=\n" +
+	"\tobstacles\x18\x0e \x03(\v2\x1f.txcoord.v1.TransactionObstacleR\tobstacles\x12E\n" +
+	"\x10remembered_since\x18\x0f \x01(\v2\x1a.google.protobuf.TimestampR\x0frememberedSince\"\xcc\x01\n" +
+	"\x11TransactionWinner\x12%\n" +
+	"\x0etransaction_id\x18\x01 \x01(\tR\rtransactionId\x12\x10\n" +
+	"\x03key\x18\x02 \x01(\tR\x03key\x12\x16\n" +
+	"\x06engine\x18\x03 \x01(\tR\x06engine\x12\x1c\n" +
+	"\toperation\x18\x04 \x01(\tR\toperation\x12\x18\n" +
+	"\aversion\x18\x05 \x01(\x03R\aversion\x12\x1a\n" +
+	"\bprobable\x18\x06 \x01(\bR\bprobable\x12\x12\n" +
+	"\x04text\x18\a \x01(\tR\x04text\"\\\n" +
+	"\x13TransactionObstacle\x12\x14\n" +
+	"\x05table\x18\x01 \x01(\tR\x05table\x12/\n" +
+	"\bfindings\x18\x02 \x03(\v2\x13.txcoord.v1.FindingR\bfindings\"\x88\x01\n" +
+	"\x12FreezeTableRequest\x12\x18\n" +
+	"\acatalog\x18\x01 \x01(\tR\acatalog\x12*\n" +
+	"\x11at_least_snapshot\x18\x02 \x01(\x04R\x0fatLeastSnapshot\x12\x14\n" +
+	"\x05table\x18\x03 \x01(\tR\x05table\x12\x16\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reason\"g\n" +
+	"\x13FreezeTableResponse\x12'\n" +
+	"\x0flatest_snapshot\x18\x01 \x01(\x04R\x0elatestSnapshot\x12'\n" +
+	"\x05table\x18\x02 \x01(\v2\x11.txcoord.v1.TableR\x05table\"\x8a\x01\n" +
+	"\x14UnfreezeTableRequest\x12\x18\n" +
+	"\acatalog\x18\x01 \x01(\tR\acatalog\x12*\n" +
+	"\x11at_least_snapshot\x18\x02 \x01(\x04R\x0fatLeastSnapshot\x12\x14\n" +
+	"\x05table\x18\x03 \x01(\tR\x05table\x12\x16\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reason\"i\n" +
+	"\x15UnfreezeTableResponse\x12'\n" +
+	"\x0flatest_snapshot\x18\x01 \x01(\x04R\x0elatestSnapshot\x12'\n" +
+	"\x05table\x18\x02 \x01(\v2\x11.txcoord.v1.TableR\x05table\"\x99\x03\n" +
 	"\aFinding\x12+\n" +
 	"\x04code\x18\x01 \x01(\x0e2\x17.txcoord.v1.FindingCodeR\x04code\x12\x16\n" +
 	"\x06blocks\x18\x02 \x01(\bR\x06blocks\x12\x12\n" +
@@ -1457,7 +2301,17 @@ const file_txcoord_v1_operations_proto_rawDesc = "" +
 	"\aheld_by\x18\b \x01(\tR\x06heldBy\x12\x18\n" +
 	"\askipped\x18\t \x01(\tR\askipped\x12#\n" +
 	"\rsidecars_kept\x18\n" +
-	" \x01(\tR\fsidecarsKept*\x82\x05\n" +
+	" \x01(\tR\fsidecarsKept*\xaf\x02\n" +
+	"\x10TransactionState\x12!\n" +
+	"\x1dTRANSACTION_STATE_UNSPECIFIED\x10\x00\x12\x1d\n" +
+	"\x19TRANSACTION_STATE_UNKNOWN\x10\x01\x12\x1f\n" +
+	"\x1bTRANSACTION_STATE_FORGOTTEN\x10\x02\x12\x1a\n" +
+	"\x16TRANSACTION_STATE_OPEN\x10\x03\x12\x1d\n" +
+	"\x19TRANSACTION_STATE_OVERDUE\x10\x04\x12\x1d\n" +
+	"\x19TRANSACTION_STATE_ABORTED\x10\x05\x12\x1d\n" +
+	"\x19TRANSACTION_STATE_WAITING\x10\x06\x12\x1f\n" +
+	"\x1bTRANSACTION_STATE_PUBLISHED\x10\a\x12\x1e\n" +
+	"\x1aTRANSACTION_STATE_GIVEN_UP\x10\b*\x82\x05\n" +
 	"\vFindingCode\x12\x1c\n" +
 	"\x18FINDING_CODE_UNSPECIFIED\x10\x00\x12\x17\n" +
 	"\x13FINDING_CODE_FROZEN\x10\x01\x12\x17\n" +
@@ -1479,9 +2333,12 @@ const file_txcoord_v1_operations_proto_rawDesc = "" +
 	"\x16FINDING_CODE_RETENTION\x10\x10\x12!\n" +
 	"\x1dFINDING_CODE_PROPERTY_IGNORED\x10\x11\x12\x1e\n" +
 	"\x1aFINDING_CODE_STORE_TROUBLE\x10\x12\x12\x1a\n" +
-	"\x16FINDING_CODE_PART_LOST\x10\x132\x8e\x02\n" +
+	"\x16FINDING_CODE_PART_LOST\x10\x132\x99\x04\n" +
 	"\x10OperationService\x12Q\n" +
-	"\fExplainTable\x12\x1f.txcoord.v1.ExplainTableRequest\x1a .txcoord.v1.ExplainTableResponse\x12Q\n" +
+	"\fExplainTable\x12\x1f.txcoord.v1.ExplainTableRequest\x1a .txcoord.v1.ExplainTableResponse\x12c\n" +
+	"\x12ExplainTransaction\x12%.txcoord.v1.ExplainTransactionRequest\x1a&.txcoord.v1.ExplainTransactionResponse\x12N\n" +
+	"\vFreezeTable\x12\x1e.txcoord.v1.FreezeTableRequest\x1a\x1f.txcoord.v1.FreezeTableResponse\x12T\n" +
+	"\rUnfreezeTable\x12 .txcoord.v1.UnfreezeTableRequest\x1a!.txcoord.v1.UnfreezeTableResponse\x12Q\n" +
 	"\fResolveTable\x12\x1f.txcoord.v1.ResolveTableRequest\x1a .txcoord.v1.ResolveTableResponse\x12T\n" +
 	"\rMaintainTable\x12 .txcoord.v1.MaintainTableRequest\x1a!.txcoord.v1.MaintainTableResponseB7Z5github.com/txcoord/txcoord/proto/txcoord/v1;txcoordv1b\x06proto3"
 
@@ -1497,55 +2354,85 @@ func file_txcoord_v1_operations_proto_rawDescGZIP() []byte {
 	return file_txcoord_v1_operations_proto_rawDescData
 }
 
-var file_txcoord_v1_operations_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_txcoord_v1_operations_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
+var file_txcoord_v1_operations_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_txcoord_v1_operations_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
 var file_txcoord_v1_operations_proto_goTypes = []any{
-	(FindingCode)(0),              // 0: txcoord.v1.FindingCode
-	(*ExplainTableRequest)(nil),   // 1: txcoord.v1.ExplainTableRequest
-	(*ExplainTableResponse)(nil),  // 2: txcoord.v1.ExplainTableResponse
-	(*Finding)(nil),               // 3: txcoord.v1.Finding
-	(*ResolveTableRequest)(nil),   // 4: txcoord.v1.ResolveTableRequest
-	(*ResolveTableResponse)(nil),  // 5: txcoord.v1.ResolveTableResponse
-	(*ResolveStep)(nil),           // 6: txcoord.v1.ResolveStep
-	(*ResolvedChange)(nil),        // 7: txcoord.v1.ResolvedChange
-	(*ResolvedElsewhere)(nil),     // 8: txcoord.v1.ResolvedElsewhere
-	(*MaintainTableRequest)(nil),  // 9: txcoord.v1.MaintainTableRequest
-	(*MaintainTableResponse)(nil), // 10: txcoord.v1.MaintainTableResponse
-	(*CheckpointReport)(nil),      // 11: txcoord.v1.CheckpointReport
-	(*CleanUpReport)(nil),         // 12: txcoord.v1.CleanUpReport
-	(*Table)(nil),                 // 13: txcoord.v1.Table
-	(*timestamppb.Timestamp)(nil), // 14: google.protobuf.Timestamp
-	(Rule)(0),                     // 15: txcoord.v1.Rule
-	(*durationpb.Duration)(nil),   // 16: google.protobuf.Duration
+	(TransactionState)(0),              // 0: txcoord.v1.TransactionState
+	(FindingCode)(0),                   // 1: txcoord.v1.FindingCode
+	(*ExplainTableRequest)(nil),        // 2: txcoord.v1.ExplainTableRequest
+	(*ExplainTableResponse)(nil),       // 3: txcoord.v1.ExplainTableResponse
+	(*ExplainTransactionRequest)(nil),  // 4: txcoord.v1.ExplainTransactionRequest
+	(*ExplainTransactionResponse)(nil), // 5: txcoord.v1.ExplainTransactionResponse
+	(*TransactionWinner)(nil),          // 6: txcoord.v1.TransactionWinner
+	(*TransactionObstacle)(nil),        // 7: txcoord.v1.TransactionObstacle
+	(*FreezeTableRequest)(nil),         // 8: txcoord.v1.FreezeTableRequest
+	(*FreezeTableResponse)(nil),        // 9: txcoord.v1.FreezeTableResponse
+	(*UnfreezeTableRequest)(nil),       // 10: txcoord.v1.UnfreezeTableRequest
+	(*UnfreezeTableResponse)(nil),      // 11: txcoord.v1.UnfreezeTableResponse
+	(*Finding)(nil),                    // 12: txcoord.v1.Finding
+	(*ResolveTableRequest)(nil),        // 13: txcoord.v1.ResolveTableRequest
+	(*ResolveTableResponse)(nil),       // 14: txcoord.v1.ResolveTableResponse
+	(*ResolveStep)(nil),                // 15: txcoord.v1.ResolveStep
+	(*ResolvedChange)(nil),             // 16: txcoord.v1.ResolvedChange
+	(*ResolvedElsewhere)(nil),          // 17: txcoord.v1.ResolvedElsewhere
+	(*MaintainTableRequest)(nil),       // 18: txcoord.v1.MaintainTableRequest
+	(*MaintainTableResponse)(nil),      // 19: txcoord.v1.MaintainTableResponse
+	(*CheckpointReport)(nil),           // 20: txcoord.v1.CheckpointReport
+	(*CleanUpReport)(nil),              // 21: txcoord.v1.CleanUpReport
+	(*Table)(nil),                      // 22: txcoord.v1.Table
+	(*Outcome)(nil),                    // 23: txcoord.v1.Outcome
+	(*OpenTransaction)(nil),            // 24: txcoord.v1.OpenTransaction
+	(*Round)(nil),                      // 25: txcoord.v1.Round
+	(*timestamppb.Timestamp)(nil),      // 26: google.protobuf.Timestamp
+	(Rule)(0),                          // 27: txcoord.v1.Rule
+	(*durationpb.Duration)(nil),        // 28: google.protobuf.Duration
 }
 var file_txcoord_v1_operations_proto_depIdxs = []int32{
-	13, // 0: txcoord.v1.ExplainTableResponse.table:type_name -> txcoord.v1.Table
-	3,  // 1: txcoord.v1.ExplainTableResponse.findings:type_name -> txcoord.v1.Finding
-	0,  // 2: txcoord.v1.Finding.code:type_name -> txcoord.v1.FindingCode
-	14, // 3: txcoord.v1.Finding.since:type_name -> google.protobuf.Timestamp
-	15, // 4: txcoord.v1.Finding.rule:type_name -> txcoord.v1.Rule
-	13, // 5: txcoord.v1.ResolveTableResponse.table:type_name -> txcoord.v1.Table
-	6,  // 6: txcoord.v1.ResolveTableResponse.steps:type_name -> txcoord.v1.ResolveStep
-	7,  // 7: txcoord.v1.ResolveTableResponse.given_up:type_name -> txcoord.v1.ResolvedChange
-	14, // 8: txcoord.v1.ResolveTableResponse.not_before:type_name -> google.protobuf.Timestamp
-	15, // 9: txcoord.v1.ResolvedChange.rule:type_name -> txcoord.v1.Rule
-	8,  // 10: txcoord.v1.ResolvedChange.elsewhere:type_name -> txcoord.v1.ResolvedElsewhere
-	13, // 11: txcoord.v1.MaintainTableResponse.table:type_name -> txcoord.v1.Table
-	11, // 12: txcoord.v1.MaintainTableResponse.checkpoint:type_name -> txcoord.v1.CheckpointReport
-	12, // 13: txcoord.v1.MaintainTableResponse.clean_up:type_name -> txcoord.v1.CleanUpReport
-	16, // 14: txcoord.v1.MaintainTableResponse.took:type_name -> google.protobuf.Duration
-	14, // 15: txcoord.v1.CleanUpReport.cutoff:type_name -> google.protobuf.Timestamp
-	1,  // 16: txcoord.v1.OperationService.ExplainTable:input_type -> txcoord.v1.ExplainTableRequest
-	4,  // 17: txcoord.v1.OperationService.ResolveTable:input_type -> txcoord.v1.ResolveTableRequest
-	9,  // 18: txcoord.v1.OperationService.MaintainTable:input_type -> txcoord.v1.MaintainTableRequest
-	2,  // 19: txcoord.v1.OperationService.ExplainTable:output_type -> txcoord.v1.ExplainTableResponse
-	5,  // 20: txcoord.v1.OperationService.ResolveTable:output_type -> txcoord.v1.ResolveTableResponse
-	10, // 21: txcoord.v1.OperationService.MaintainTable:output_type -> txcoord.v1.MaintainTableResponse
-	19, // [19:22] is the sub-list for method output_type
-	16, // [16:19] is the sub-list for method input_type
-	16, // [16:16] is the sub-list for extension type_name
-	16, // [16:16] is the sub-list for extension extendee
-	0,  // [0:16] is the sub-list for field type_name
+	22, // 0: txcoord.v1.ExplainTableResponse.table:type_name -> txcoord.v1.Table
+	12, // 1: txcoord.v1.ExplainTableResponse.findings:type_name -> txcoord.v1.Finding
+	0,  // 2: txcoord.v1.ExplainTransactionResponse.state:type_name -> txcoord.v1.TransactionState
+	23, // 3: txcoord.v1.ExplainTransactionResponse.outcome:type_name -> txcoord.v1.Outcome
+	24, // 4: txcoord.v1.ExplainTransactionResponse.open:type_name -> txcoord.v1.OpenTransaction
+	6,  // 5: txcoord.v1.ExplainTransactionResponse.winner:type_name -> txcoord.v1.TransactionWinner
+	23, // 6: txcoord.v1.ExplainTransactionResponse.attempts:type_name -> txcoord.v1.Outcome
+	25, // 7: txcoord.v1.ExplainTransactionResponse.round:type_name -> txcoord.v1.Round
+	25, // 8: txcoord.v1.ExplainTransactionResponse.ahead:type_name -> txcoord.v1.Round
+	7,  // 9: txcoord.v1.ExplainTransactionResponse.obstacles:type_name -> txcoord.v1.TransactionObstacle
+	26, // 10: txcoord.v1.ExplainTransactionResponse.remembered_since:type_name -> google.protobuf.Timestamp
+	12, // 11: txcoord.v1.TransactionObstacle.findings:type_name -> txcoord.v1.Finding
+	22, // 12: txcoord.v1.FreezeTableResponse.table:type_name -> txcoord.v1.Table
+	22, // 13: txcoord.v1.UnfreezeTableResponse.table:type_name -> txcoord.v1.Table
+	1,  // 14: txcoord.v1.Finding.code:type_name -> txcoord.v1.FindingCode
+	26, // 15: txcoord.v1.Finding.since:type_name -> google.protobuf.Timestamp
+	27, // 16: txcoord.v1.Finding.rule:type_name -> txcoord.v1.Rule
+	22, // 17: txcoord.v1.ResolveTableResponse.table:type_name -> txcoord.v1.Table
+	15, // 18: txcoord.v1.ResolveTableResponse.steps:type_name -> txcoord.v1.ResolveStep
+	16, // 19: txcoord.v1.ResolveTableResponse.given_up:type_name -> txcoord.v1.ResolvedChange
+	26, // 20: txcoord.v1.ResolveTableResponse.not_before:type_name -> google.protobuf.Timestamp
+	27, // 21: txcoord.v1.ResolvedChange.rule:type_name -> txcoord.v1.Rule
+	17, // 22: txcoord.v1.ResolvedChange.elsewhere:type_name -> txcoord.v1.ResolvedElsewhere
+	22, // 23: txcoord.v1.MaintainTableResponse.table:type_name -> txcoord.v1.Table
+	20, // 24: txcoord.v1.MaintainTableResponse.checkpoint:type_name -> txcoord.v1.CheckpointReport
+	21, // 25: txcoord.v1.MaintainTableResponse.clean_up:type_name -> txcoord.v1.CleanUpReport
+	28, // 26: txcoord.v1.MaintainTableResponse.took:type_name -> google.protobuf.Duration
+	26, // 27: txcoord.v1.CleanUpReport.cutoff:type_name -> google.protobuf.Timestamp
+	2,  // 28: txcoord.v1.OperationService.ExplainTable:input_type -> txcoord.v1.ExplainTableRequest
+	4,  // 29: txcoord.v1.OperationService.ExplainTransaction:input_type -> txcoord.v1.ExplainTransactionRequest
+	8,  // 30: txcoord.v1.OperationService.FreezeTable:input_type -> txcoord.v1.FreezeTableRequest
+	10, // 31: txcoord.v1.OperationService.UnfreezeTable:input_type -> txcoord.v1.UnfreezeTableRequest
+	13, // 32: txcoord.v1.OperationService.ResolveTable:input_type -> txcoord.v1.ResolveTableRequest
+	18, // 33: txcoord.v1.OperationService.MaintainTable:input_type -> txcoord.v1.MaintainTableRequest
+	3,  // 34: txcoord.v1.OperationService.ExplainTable:output_type -> txcoord.v1.ExplainTableResponse
+	5,  // 35: txcoord.v1.OperationService.ExplainTransaction:output_type -> txcoord.v1.ExplainTransactionResponse
+	9,  // 36: txcoord.v1.OperationService.FreezeTable:output_type -> txcoord.v1.FreezeTableResponse
+	11, // 37: txcoord.v1.OperationService.UnfreezeTable:output_type -> txcoord.v1.UnfreezeTableResponse
+	14, // 38: txcoord.v1.OperationService.ResolveTable:output_type -> txcoord.v1.ResolveTableResponse
+	19, // 39: txcoord.v1.OperationService.MaintainTable:output_type -> txcoord.v1.MaintainTableResponse
+	34, // [34:40] is the sub-list for method output_type
+	28, // [28:34] is the sub-list for method input_type
+	28, // [28:28] is the sub-list for extension type_name
+	28, // [28:28] is the sub-list for extension extendee
+	0,  // [0:28] is the sub-list for field type_name
 }
 
 func init() { file_txcoord_v1_operations_proto_init() }
@@ -1555,13 +2442,19 @@ func file_txcoord_v1_operations_proto_init() {
 	}
 	file_txcoord_v1_common_proto_init()
 	file_txcoord_v1_tables_proto_init()
+	file_txcoord_v1_transactions_proto_init()
+	file_txcoord_v1_operations_proto_msgTypes[2].OneofWrappers = []any{
+		(*ExplainTransactionRequest_Token)(nil),
+		(*ExplainTransactionRequest_Key)(nil),
+		(*ExplainTransactionRequest_TransactionId)(nil),
+	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_txcoord_v1_operations_proto_rawDesc), len(file_txcoord_v1_operations_proto_rawDesc)),
-			NumEnums:      1,
-			NumMessages:   12,
+			NumEnums:      2,
+			NumMessages:   20,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -19,9 +19,12 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	OperationService_ExplainTable_FullMethodName  = "/txcoord.v1.OperationService/ExplainTable"
-	OperationService_ResolveTable_FullMethodName  = "/txcoord.v1.OperationService/ResolveTable"
-	OperationService_MaintainTable_FullMethodName = "/txcoord.v1.OperationService/MaintainTable"
+	OperationService_ExplainTable_FullMethodName       = "/txcoord.v1.OperationService/ExplainTable"
+	OperationService_ExplainTransaction_FullMethodName = "/txcoord.v1.OperationService/ExplainTransaction"
+	OperationService_FreezeTable_FullMethodName        = "/txcoord.v1.OperationService/FreezeTable"
+	OperationService_UnfreezeTable_FullMethodName      = "/txcoord.v1.OperationService/UnfreezeTable"
+	OperationService_ResolveTable_FullMethodName       = "/txcoord.v1.OperationService/ResolveTable"
+	OperationService_MaintainTable_FullMethodName      = "/txcoord.v1.OperationService/MaintainTable"
 )
 
 // OperationServiceClient is the client API for OperationService service.
@@ -34,6 +37,23 @@ type OperationServiceClient interface {
 	// ExplainTable says everything that stands in a table's way, and what to do about
 	// each. It reads the end of the table's log and its settings. Errors: NOT_FOUND.
 	ExplainTable(ctx context.Context, in *ExplainTableRequest, opts ...grpc.CallOption) (*ExplainTableResponse, error)
+	// ExplainTransaction says what became of a transaction and why, and what to do next:
+	// who won if it lost, who holds it while it is open, which table holds it up while it
+	// is decided and not published, who waits for it. What is not known, or forgotten, is
+	// an answer too. It writes nothing; it may read ends of tables' logs.
+	//
+	// Errors: INVALID_ARGUMENT (no reference, an altered token), FAILED_PRECONDITION
+	// (TOKEN_STALE).
+	ExplainTransaction(ctx context.Context, in *ExplainTransactionRequest, opts ...grpc.CallOption) (*ExplainTransactionResponse, error)
+	// FreezeTable stops commits on one table until UnfreezeTable: they are refused with
+	// TABLE_FROZEN, cause OPERATOR. Reads go on, what is decided is published, and other
+	// tables are as they were. A table that is frozen for another cause stays frozen by the
+	// operator when that is settled. Freezing it again answers the table and changes
+	// nothing. Errors: NOT_FOUND.
+	FreezeTable(ctx context.Context, in *FreezeTableRequest, opts ...grpc.CallOption) (*FreezeTableResponse, error)
+	// UnfreezeTable takes back what FreezeTable did, and nothing else: a freeze of another
+	// cause stays. On a table that no operator froze it changes nothing. Errors: NOT_FOUND.
+	UnfreezeTable(ctx context.Context, in *UnfreezeTableRequest, opts ...grpc.CallOption) (*UnfreezeTableResponse, error)
 	// ResolveTable is the operator's word on a frozen table: what was given up stays
 	// so, and the table may be written again. With `preview` it writes nothing and
 	// says what it would do: the same plan that the call without it carries out.
@@ -74,6 +94,36 @@ func (c *operationServiceClient) ExplainTable(ctx context.Context, in *ExplainTa
 	return out, nil
 }
 
+func (c *operationServiceClient) ExplainTransaction(ctx context.Context, in *ExplainTransactionRequest, opts ...grpc.CallOption) (*ExplainTransactionResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ExplainTransactionResponse)
+	err := c.cc.Invoke(ctx, OperationService_ExplainTransaction_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *operationServiceClient) FreezeTable(ctx context.Context, in *FreezeTableRequest, opts ...grpc.CallOption) (*FreezeTableResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(FreezeTableResponse)
+	err := c.cc.Invoke(ctx, OperationService_FreezeTable_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *operationServiceClient) UnfreezeTable(ctx context.Context, in *UnfreezeTableRequest, opts ...grpc.CallOption) (*UnfreezeTableResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(UnfreezeTableResponse)
+	err := c.cc.Invoke(ctx, OperationService_UnfreezeTable_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *operationServiceClient) ResolveTable(ctx context.Context, in *ResolveTableRequest, opts ...grpc.CallOption) (*ResolveTableResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ResolveTableResponse)
@@ -104,6 +154,23 @@ type OperationServiceServer interface {
 	// ExplainTable says everything that stands in a table's way, and what to do about
 	// each. It reads the end of the table's log and its settings. Errors: NOT_FOUND.
 	ExplainTable(context.Context, *ExplainTableRequest) (*ExplainTableResponse, error)
+	// ExplainTransaction says what became of a transaction and why, and what to do next:
+	// who won if it lost, who holds it while it is open, which table holds it up while it
+	// is decided and not published, who waits for it. What is not known, or forgotten, is
+	// an answer too. It writes nothing; it may read ends of tables' logs.
+	//
+	// Errors: INVALID_ARGUMENT (no reference, an altered token), FAILED_PRECONDITION
+	// (TOKEN_STALE).
+	ExplainTransaction(context.Context, *ExplainTransactionRequest) (*ExplainTransactionResponse, error)
+	// FreezeTable stops commits on one table until UnfreezeTable: they are refused with
+	// TABLE_FROZEN, cause OPERATOR. Reads go on, what is decided is published, and other
+	// tables are as they were. A table that is frozen for another cause stays frozen by the
+	// operator when that is settled. Freezing it again answers the table and changes
+	// nothing. Errors: NOT_FOUND.
+	FreezeTable(context.Context, *FreezeTableRequest) (*FreezeTableResponse, error)
+	// UnfreezeTable takes back what FreezeTable did, and nothing else: a freeze of another
+	// cause stays. On a table that no operator froze it changes nothing. Errors: NOT_FOUND.
+	UnfreezeTable(context.Context, *UnfreezeTableRequest) (*UnfreezeTableResponse, error)
 	// ResolveTable is the operator's word on a frozen table: what was given up stays
 	// so, and the table may be written again. With `preview` it writes nothing and
 	// says what it would do: the same plan that the call without it carries out.
@@ -136,6 +203,15 @@ type UnimplementedOperationServiceServer struct{}
 
 func (UnimplementedOperationServiceServer) ExplainTable(context.Context, *ExplainTableRequest) (*ExplainTableResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ExplainTable not implemented")
+}
+func (UnimplementedOperationServiceServer) ExplainTransaction(context.Context, *ExplainTransactionRequest) (*ExplainTransactionResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ExplainTransaction not implemented")
+}
+func (UnimplementedOperationServiceServer) FreezeTable(context.Context, *FreezeTableRequest) (*FreezeTableResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method FreezeTable not implemented")
+}
+func (UnimplementedOperationServiceServer) UnfreezeTable(context.Context, *UnfreezeTableRequest) (*UnfreezeTableResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method UnfreezeTable not implemented")
 }
 func (UnimplementedOperationServiceServer) ResolveTable(context.Context, *ResolveTableRequest) (*ResolveTableResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ResolveTable not implemented")
@@ -178,6 +254,60 @@ func _OperationService_ExplainTable_Handler(srv interface{}, ctx context.Context
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(OperationServiceServer).ExplainTable(ctx, req.(*ExplainTableRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _OperationService_ExplainTransaction_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ExplainTransactionRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(OperationServiceServer).ExplainTransaction(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: OperationService_ExplainTransaction_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(OperationServiceServer).ExplainTransaction(ctx, req.(*ExplainTransactionRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _OperationService_FreezeTable_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(FreezeTableRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(OperationServiceServer).FreezeTable(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: OperationService_FreezeTable_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(OperationServiceServer).FreezeTable(ctx, req.(*FreezeTableRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _OperationService_UnfreezeTable_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(UnfreezeTableRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(OperationServiceServer).UnfreezeTable(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: OperationService_UnfreezeTable_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(OperationServiceServer).UnfreezeTable(ctx, req.(*UnfreezeTableRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -228,6 +358,18 @@ var OperationService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ExplainTable",
 			Handler:    _OperationService_ExplainTable_Handler,
+		},
+		{
+			MethodName: "ExplainTransaction",
+			Handler:    _OperationService_ExplainTransaction_Handler,
+		},
+		{
+			MethodName: "FreezeTable",
+			Handler:    _OperationService_FreezeTable_Handler,
+		},
+		{
+			MethodName: "UnfreezeTable",
+			Handler:    _OperationService_UnfreezeTable_Handler,
 		},
 		{
 			MethodName: "ResolveTable",
