@@ -61,11 +61,14 @@ func TestGoldenTablesTakePart(t *testing.T) {
 // golden is a copy of a golden table.
 type golden struct{ name, dir string }
 
+// tableName is the name of a table for a folder's: without slashes.
+func tableName(folder string) string { return strings.ReplaceAll(folder, "/", ".") }
+
 func goldenCopies(t *testing.T, into string) (all []golden) {
 	t.Helper()
 	for _, g := range goldentest.Tables(t) {
 		dir := filepath.Join(into, "tables", filepath.FromSlash(g.Name))
-		all = append(all, golden{"tables/" + g.Name, goldentest.Copy(t, g, filepath.Dir(dir))})
+		all = append(all, golden{tableName("tables/" + g.Name), goldentest.Copy(t, g, filepath.Dir(dir))})
 	}
 	for _, a := range goldentest.Archives(t) {
 		from, _ := goldentest.Unpack(t, a)
@@ -73,7 +76,7 @@ func goldenCopies(t *testing.T, into string) (all []golden) {
 		if err := os.CopyFS(dir, os.DirFS(from)); err != nil {
 			t.Fatal(err)
 		}
-		all = append(all, golden{"archives/" + a.Name, dir})
+		all = append(all, golden{tableName("archives/" + a.Name), dir})
 	}
 	return all
 }
