@@ -6,9 +6,13 @@
 //	go run ./bench -run B3      64 writers over 1,000 tables
 //	go run ./bench -run B4      64 writers, half of which replace one file
 //	go run ./bench -run B6      SIGKILL with 1,000 transactions in flight
+//	go run ./bench -run B7      what 1,000,000 transactions leave behind
+//	go run ./bench -run B8      cold start with 10,000 tables
 //	go run ./bench -run B9      checkpoints of a table with 1,000,000 files
+//	go run ./bench -run B12     60 s without the object store; -contenders txcoord-decided
+//	go run ./bench -run B13     what a million transactions cost; -stores sim
 //	go run ./bench -run replay  open a log of 2,000 versions, beside delta-rs
-//	go run ./bench              all of them
+//	go run ./bench              all of them but B7, B12 and B13
 //
 // With -stores sim the stores take the time of S3 and DynamoDB (a put half the time
 // 60 ms, a key 8 ms), which is mostly waiting; -run B1,B2, as B6 needs a store that
@@ -107,14 +111,19 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	f := flag.NewFlagSet("bench", flag.ContinueOnError)
 	f.SetOutput(stderr)
 	var o options
-	runs := f.String("run", "B1,B2,B3,B4,B6,B9,replay", "which benchmarks")
+	runs := f.String("run", "B1,B2,B3,B4,B6,B8,B9,replay", "which benchmarks; there are also B7, B12 and B13")
 	contenders := f.String("contenders", "", "who takes part; there are also txcoord-fenced, txcoord-decided, which is answered when transactions are decided, and txcoord-observed: txcoord with metrics, and traces of one transaction in a hundred (default "+localContenders+"; with -stores sim "+simulatedContenders+")")
 	tables := f.String("tables", "1,10,50", "B1: tables per transaction")
 	writers := f.String("writers", "1,8,64", "B2: writers on one table")
 	f.IntVar(&o.config.Rounds, "rounds", 5, "how often the contenders take turns; B6: kills")
 	f.IntVar(&o.config.Transactions, "transactions", 40, "B1: transactions per contender and round")
 	f.DurationVar(&o.config.Duration, "duration", 6*time.Second, "B2, B3: per contender and number of writers or choice of tables, over all rounds")
-	f.IntVar(&o.config.Spread, "spread", 1000, "B3: tables that there are, at least three for each writer")
+	f.IntVar(&o.config.Spread, "spread", 1000, "B3, B7: tables that there are; B3: at least three for each writer")
+	f.IntVar(&o.config.Many, "many", 10_000, "B8: tables")
+	f.IntVar(&o.config.History, "history", 0, "B6: transactions before the kills, in a second server beside one without")
+	f.IntVar(&o.config.Growth, "growth", 1_000_000, "B7: transactions")
+	f.DurationVar(&o.config.Outage, "outage", time.Minute, "B12: how long the object store refuses everything")
+	f.IntVar(&o.config.Rate, "rate", 500, "B12: transactions that begin in a second")
 	f.IntVar(&o.config.Races, "races", 10, "B4: races per contender and round")
 	f.IntVar(&o.config.InFlight, "inflight", 1000, "B6: transactions in flight")
 	f.DurationVar(&o.config.Warm, "warm", 2*time.Second, "B6: how long clients run before each kill")
@@ -139,8 +148,8 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	var err, wrong error
 	o.config.Tables, err = numbers(*tables)
 	o.config.Writers, wrong = numbers(*writers)
-	if min(o.config.Rounds, o.config.Transactions, o.config.Spread, o.config.InFlight, o.config.Races, o.upkeep.Files, o.upkeep.Versions) < 1 {
-		wrong = errors.Join(wrong, errors.New("-rounds, -transactions, -spread, -inflight, -races, -files and -versions begin at 1"))
+	if min(o.config.Rounds, o.config.Transactions, o.config.Spread, o.config.Many, o.config.Growth, o.config.Rate, o.config.InFlight, o.config.Races, o.upkeep.Files, o.upkeep.Versions) < 1 {
+		wrong = errors.Join(wrong, errors.New("-rounds, -transactions, -spread, -many, -growth, -rate, -inflight, -races, -files and -versions begin at 1"))
 	}
 	return o, errors.Join(err, wrong)
 }
@@ -169,8 +178,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 		defer func() { err = errors.Join(err, os.RemoveAll(o.config.Dir)) }()
 	}
 	o.config.Progress, o.config.Judged, o.config.Simulated = stderr, "txcoord", o.simulated
-	if o.simulated && slices.Contains(o.run, "B6") {
-		return errors.New("-stores sim: a store in memory does not outlive a kill; say -run B1,B2")
+	if o.simulated && (slices.Contains(o.run, "B6") || slices.Contains(o.run, "B8")) {
+		return errors.New("-stores sim: a store in memory does not outlive a kill; leave B6 and B8 out of -run")
 	}
 	if o.simulated {
 		o.config.B1Limit = simulatedLimit
@@ -272,6 +281,9 @@ func contenders(ctx context.Context, o options) ([]contend.Contender, error) {
 				Label: name, Objects: openFiles, Mode: mode, Wait: wait, Launch: func(dir string) (contend.Running, error) { return launch(dir) },
 				Counting: func(dir string) (contend.Running, error) {
 					return self.Launch(dir, self.Options{Simulated: o.simulated})
+				},
+				Stall: func(dir string) (contend.Running, error) {
+					return self.Launch(dir, self.Options{Simulated: o.simulated, Stalls: true})
 				},
 			}
 		}

@@ -53,6 +53,44 @@ func TestRunItself(t *testing.T) {
 	}
 }
 
+// Small ones of those that are not run by themselves. The requests of one at a time are exact.
+func TestRunWhatGrows(t *testing.T) {
+	var out strings.Builder
+	err := run(t.Context(), []string{
+		"-run", "B7,B8,B13", "-contenders", "dstor,txcoord", "-rounds", "1", "-transactions", "2", "-writers", "3", "-growth", "60", "-spread", "12",
+		"-many", "12", "-profile", t.TempDir(),
+	}, &out, t.Output())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		`txcoord +60 .* 0 +\d`, `dstor +60 .* 180 `, "serving 12 tables",
+		`one at a time, 3 tables +txcoord +2 .* key along 3, key delete 3, key put 2, put 4 `,
+		`one at a time, 3 tables +dstor +2 +37.73 `,
+	} {
+		if !regexp.MustCompile(want).MatchString(out.String()) {
+			t.Errorf("%q is not in:\n%s", want, out.String())
+		}
+	}
+}
+
+// The object store is away for a moment: nothing is refused, and all of it is published.
+func TestRunOutage(t *testing.T) {
+	var out strings.Builder
+	err := run(t.Context(), []string{"-run", "B12", "-contenders", "seq,txcoord-decided", "-outage", "500ms", "-rate", "60"}, &out, t.Output())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !regexp.MustCompile(`txcoord-decided +30 +30 +0 +0 +0 `).MatchString(out.String()) {
+		t.Errorf("not all of 30 were answered:\n%s", out.String())
+	}
+	for _, args := range [][]string{{"-run", "B12", "-contenders", "seq"}, {"-run", "B8", "-stores", "sim"}} {
+		if err := run(t.Context(), args, &out, t.Output()); err == nil {
+			t.Errorf("%q: no error", args)
+		}
+	}
+}
+
 // Over slow stores the figures are those of waiting, and the requests the same.
 func TestRunSimulated(t *testing.T) {
 	var out strings.Builder

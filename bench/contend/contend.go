@@ -62,6 +62,40 @@ type Draining interface {
 	Drain(ctx context.Context) error
 }
 
+// Cut is a session whose tables can be seen as of one moment.
+type Cut interface {
+	// Snapshot is the version of each table in the newest snapshot.
+	Snapshot(ctx context.Context) (map[string]int64, error)
+}
+
+// Stallable is a session whose object store can be made to refuse everything.
+type Stallable interface {
+	Session
+	// Out makes every request to the object store fail from now on, or no more.
+	Out(ctx context.Context, out bool) error
+	// Try is Commit without a second try.
+	Try(ctx context.Context, w Work) error
+	// Frozen counts the tables that take no commits.
+	Frozen(ctx context.Context) (int, error)
+	Weighed
+}
+
+// Weighed is a session that tells the memory of its server, in bytes.
+type Weighed interface{ Memory() (int64, error) }
+
+// Sized is a session that tells the bytes that are live in its journal's store.
+type Sized interface {
+	StoreBytes(ctx context.Context) (int64, error)
+}
+
+// Stalling is a contender that may answer while its object store refuses everything. It
+// stands in for itself with one whose sessions are Stallable.
+type Stalling interface {
+	Contender
+	// Stalling reports false of one that publishes before it answers.
+	Stalling() (Contender, bool)
+}
+
 // Server is a session with a server process behind it that can be killed. Its
 // Commit repeats the same call, over restarts of the server, until it has a final
 // answer, as a client must.

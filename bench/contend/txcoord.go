@@ -32,6 +32,16 @@ type Txcoord struct {
 	Wait txcoordv1.Wait
 	// Counting, if set, is Launch for a server whose requests can be seen.
 	Counting func(dir string) (Running, error)
+	// Stall, if set, is Launch for a server whose object store can be made to fail.
+	Stall func(dir string) (Running, error)
+}
+
+// Stalling is the contender with such a server, if it answers DECIDED.
+func (c Txcoord) Stalling() (Contender, bool) {
+	if c.Stall != nil {
+		c.Launch = c.Stall
+	}
+	return c, c.Wait == txcoordv1.Wait_WAIT_DECIDED
 }
 
 // Tidying is a Running that tells when it has done with the transactions it answered,
@@ -188,7 +198,12 @@ func (s *txcoordSession) Serving(ctx context.Context) error {
 func (w Work) key() string { return fmt.Sprintf("w%d-%d", w.Writer, w.Number) }
 
 // Commit makes one call. The client repeats it while the outcome is unknown.
-func (s *txcoordSession) Commit(ctx context.Context, w Work) error {
+func (s *txcoordSession) Commit(ctx context.Context, w Work) error { return s.commit(ctx, s.client, w) }
+
+// Try implements Stallable.
+func (s *txcoordSession) Try(ctx context.Context, w Work) error { return s.commit(ctx, s.probe, w) }
+
+func (s *txcoordSession) commit(ctx context.Context, by *client.Client, w Work) error {
 	req := &txcoordv1.CommitOnceRequest{Key: w.key(), Wait: s.wait}
 	read, lines := client.Blind(), w.lines()
 	if w.Replaces != "" {
@@ -197,7 +212,7 @@ func (s *txcoordSession) Commit(ctx context.Context, w Work) error {
 	for _, t := range w.Tables {
 		req.Tables = append(req.Tables, &txcoordv1.OnceTable{Table: TableName(t), Read: read, Actions: lines})
 	}
-	result, err := s.client.CommitOnce(ctx, req)
+	result, err := by.CommitOnce(ctx, req)
 	switch {
 	case err == nil:
 		for _, d := range result.Outcome.GetCommitted().GetTables() {

@@ -52,35 +52,98 @@ func B6(ctx context.Context, c Config) (*measure.Result, error) {
 	return r, nil
 }
 
+// B6History is the goal for a catalog with a history: how much longer it may take than
+// one without.
+const B6History = 1.2
+
+// b6Makers make a history.
+const b6Makers = 256
+
+// aged is a server with a history of so many transactions.
+type aged struct {
+	*entry
+	server         contend.Server
+	history        int
+	serve, resolve measure.Samples
+}
+
 func b6(ctx context.Context, c Config, k contend.Crashable, r *measure.Result) (err error) {
-	dir := filepath.Join(c.Dir, "b6", k.Name())
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
+	var all []*aged
+	defer func() {
+		for _, a := range all {
+			err = errors.Join(err, a.server.Close())
+		}
+	}()
+	histories := []int{0}
+	if c.History > 0 {
+		histories = append(histories, c.History)
 	}
-	s, err := k.OpenServer(ctx, dir, b6Tables)
-	if err != nil {
-		return fmt.Errorf("open: %w", err)
-	}
-	defer func() { err = errors.Join(err, s.Close()) }()
-	e := &entry{name: k.Name(), session: s, numbers: map[int]int{}}
-	var serve, resolve measure.Samples
-	for round := range c.Rounds {
-		c.progress("B6 kill %d of %d", round+1, c.Rounds)
-		k, err := e.kill(ctx, s, c.InFlight, c.Warm)
+	for _, h := range histories {
+		a, err := c.age(ctx, k, h)
 		if err != nil {
 			return err
 		}
-		serve, resolve = append(serve, k.serving), append(resolve, k.resolved.Quantile(1))
-		r.Add(e.name, round+1, k.inFlight, k.before, k.serving, k.resolved.Median(), k.resolved.Quantile(1), k.committed, k.aborted)
+		all = append(all, a)
 	}
-	if _, err := e.check(ctx, nil); err != nil {
+	err = turns(c.Rounds, len(all), func(round, i int) error {
+		a := all[i]
+		c.progress("B6 %s, kill %d of %d", a.name, round+1, c.Rounds)
+		k, err := a.kill(ctx, a.server, c.InFlight, c.Warm)
+		if err != nil {
+			return err
+		}
+		a.serve, a.resolve = append(a.serve, k.serving), append(a.resolve, k.resolved.Quantile(1))
+		r.Add(a.name, round+1, k.inFlight, k.before, k.serving, k.resolved.Median(), k.resolved.Quantile(1), k.committed, k.aborted)
+		return nil
+	})
+	if err != nil {
 		return err
 	}
-	if e.name == c.Judged {
-		r.AtMost("serving again, median, ms", measure.Milliseconds(serve.Median()), measure.Milliseconds(B6Serve))
-		r.AtMost("all resolved, median, ms", measure.Milliseconds(resolve.Median()), measure.Milliseconds(B6Resolve))
+	for _, a := range all {
+		if _, err := a.check(ctx, nil); err != nil {
+			return err
+		}
+		if k.Name() == c.Judged {
+			b6Goals(a, all[0], r)
+		}
 	}
 	return nil
+}
+
+func b6Goals(a, fresh *aged, r *measure.Result) {
+	r.AtMost(a.name+", serving again, median, ms", measure.Milliseconds(a.serve.Median()), measure.Milliseconds(B6Serve))
+	r.AtMost(a.name+", all resolved, median, ms", measure.Milliseconds(a.resolve.Median()), measure.Milliseconds(B6Resolve))
+	if a.history == 0 {
+		return
+	}
+	r.AtMost(a.name+", serving again, x that without", float64(a.serve.Median())/float64(max(fresh.serve.Median(), 1)), B6History)
+	r.AtMost(a.name+", all resolved, x that without", float64(a.resolve.Median())/float64(max(fresh.resolve.Median(), 1)), B6History)
+}
+
+// age opens a server and lets it have its history.
+func (c Config) age(ctx context.Context, k contend.Crashable, history int) (*aged, error) {
+	name := k.Name()
+	if history > 0 {
+		name = fmt.Sprintf("%s after %d", name, history)
+	}
+	dir := filepath.Join(c.Dir, "b6", fmt.Sprintf("%s-%d", k.Name(), history))
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	s, err := k.OpenServer(ctx, dir, b6Tables)
+	if err != nil {
+		return nil, fmt.Errorf("open: %w", err)
+	}
+	a := &aged{entry: &entry{name: name, session: s, numbers: map[int]int{}}, server: s, history: history}
+	if history == 0 {
+		return a, nil
+	}
+	c.progress("B6 %s: its history", name)
+	makers := min(b6Makers, history)
+	if _, err := a.each(ctx, makers, history/makers, b6Work); err != nil {
+		return nil, errors.Join(fmt.Errorf("make a history: %w", err), s.Close())
+	}
+	return a, nil
 }
 
 // killed is what one kill showed.

@@ -35,8 +35,16 @@ type Config struct {
 	Simulated bool
 	// Etcd: the journal is in an etcd, and B3 has a goal of its own.
 	Etcd bool
-	// Spread is the number of tables of B3.
-	Spread int
+	// Spread is the number of tables of B3 and B7, Many that of B8.
+	Spread, Many int
+	// History is how many transactions there were before those of B6; 0 for none.
+	History int
+	// Growth is the number of transactions of B7.
+	Growth int
+	// Outage is how long the object store fails in B12, and Rate how many transactions
+	// begin there in a second.
+	Outage time.Duration
+	Rate   int
 	// Rounds is how often the contenders take turns.
 	Rounds int
 	// B1Limit is B1's goal if it is not the constant of that name.
@@ -66,7 +74,7 @@ type Benchmark func(context.Context, Config) (*measure.Result, error)
 
 // Benchmarks are all of them, by name.
 func Benchmarks() map[string]Benchmark {
-	return map[string]Benchmark{"B1": B1, "B2": B2, "B3": B3, "B4": B4, "B6": B6}
+	return map[string]Benchmark{"B1": B1, "B2": B2, "B3": B3, "B4": B4, "B6": B6, "B7": B7, "B8": B8, "B12": B12, "B13": B13}
 }
 
 func (c Config) progress(format string, args ...any) {

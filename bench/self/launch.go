@@ -18,6 +18,9 @@ type Options struct {
 	Profile string
 	// Simulated makes its stores as slow as those behind a network.
 	Simulated bool
+	// Stalls: its object store can be made to fail. Then it has the limits that txcoord
+	// has, also what it does by the clock.
+	Stalls bool
 }
 
 // Launch prepares the running binary as a server.
@@ -36,6 +39,7 @@ func Launch(dir string, o Options) (contend.Running, error) {
 	p, err := contend.NewProcess(binary, dir, func(address string) []string {
 		return []string{
 			Command, "-listen", address, "-counts", counts, "-dir", dir, "-profile", o.Profile, fmt.Sprintf("-simulated=%t", o.Simulated),
+			fmt.Sprintf("-stalls=%t", o.Stalls),
 		}
 	})
 	if err != nil {
@@ -55,6 +59,8 @@ type seen struct {
 	Requests contend.Requests
 	// Staged: there are payloads that are not removed yet.
 	Staged bool
+	// Bytes that are live in the store, if they were asked for.
+	Bytes int64
 }
 
 // answerWithin is how long it may take to answer: it is busy, and so is the machine.
@@ -62,7 +68,7 @@ const answerWithin = 30 * time.Second
 
 // Requests asks the process; nil if it does not answer.
 func (c *counted) Requests() contend.Requests {
-	s, err := c.ask(context.Background())
+	s, err := c.ask(context.Background(), "")
 	if err != nil {
 		return nil
 	}
@@ -71,14 +77,33 @@ func (c *counted) Requests() contend.Requests {
 
 // Tidy implements contend.Tidying.
 func (c *counted) Tidy(ctx context.Context) (bool, error) {
-	s, err := c.ask(ctx)
+	s, err := c.ask(ctx, "")
 	return !s.Staged, err
 }
 
-func (c *counted) ask(ctx context.Context) (s seen, err error) {
+// StoreBytes implements contend.Sized.
+func (c *counted) StoreBytes(ctx context.Context) (int64, error) {
+	s, err := c.ask(ctx, askBytes)
+	return s.Bytes, err
+}
+
+// Out makes the object store fail, or no more.
+func (c *counted) Out(ctx context.Context, out bool) error {
+	_, err := c.ask(ctx, map[bool]string{true: askOut, false: askBack}[out])
+	return err
+}
+
+// What a server is asked beside its counts.
+const (
+	askBytes = "/bytes"
+	askOut   = "/out"
+	askBack  = "/back"
+)
+
+func (c *counted) ask(ctx context.Context, what string) (s seen, err error) {
 	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
-	q, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+c.counts, nil)
+	q, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+c.counts+what, nil)
 	if err != nil {
 		return s, err
 	}

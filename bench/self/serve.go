@@ -49,6 +49,7 @@ func parse(args []string) (options, error) {
 	f.StringVar(&o.dir, "dir", "", "the warehouse, which holds the store as well")
 	f.StringVar(&o.Profile, "profile", "", "file for a profile of the processor")
 	f.BoolVar(&o.Simulated, "simulated", false, "stores that are as slow as those behind a network")
+	f.BoolVar(&o.Stalls, "stalls", false, "an object store that can be made to fail")
 	return o, f.Parse(args)
 }
 
@@ -78,16 +79,24 @@ func Serve(ctx context.Context, args []string) (err error) {
 	if err != nil {
 		return err
 	}
+	var stall *sim.Objects
+	limits := byTheClock
+	if o.Stalls {
+		if stall, _ = files.(*sim.Objects); stall == nil {
+			stall = sim.NewObjects(files, sim.Profile{})
+		}
+		files, limits = stall, coordinator.Limits{}
+	}
 	counter := &contend.Counter{Aside: swept}
 	catalog, err := coordinator.Open(ctx, coordinator.Config{
 		Warehouse: o.dir, Store: contend.CountKeys(store, counter), Objects: folder{o.dir, contend.CountObjects(files, counter)},
-		ReadCheckpoint: checkpoint.Read, Version: "bench", Limits: byTheClock, Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
+		ReadCheckpoint: checkpoint.Read, Version: "bench", Limits: limits, Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, catalog.Close(context.WithoutCancel(ctx))) }()
-	return listen(ctx, o, catalog, answer(store, counter))
+	return listen(ctx, o, catalog, answer(store, counter, stall))
 }
 
 // byTheClock puts off what a server does now and then without being asked, so that
@@ -104,15 +113,42 @@ func swept(kind, key string) bool {
 	return kind == "key scan" && key == staged || kind == "list" && strings.Contains("/"+key, "/_txcoord/")
 }
 
-// answer tells what was seen, in JSON. The look for payloads itself is not counted.
-func answer(store lock.Store, counter *contend.Counter) http.HandlerFunc {
+// answer tells what was seen, in JSON. Its own looks are not counted. stall is nil for an
+// object store that does not fail.
+func answer(store lock.Store, counter *contend.Counter, stall *sim.Objects) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		left, err := store.Scan(r.Context(), staged, "", 1)
-		if err != nil {
+		var s seen
+		var err error
+		switch what := r.URL.Path; {
+		case what == askBytes:
+			s.Bytes, err = liveBytes(r.Context(), store)
+		case what == askOut && stall != nil, what == askBack && stall != nil:
+			stall.Out(what == askOut)
+		case what != "/" && what != "":
+			err = fmt.Errorf("%s cannot be asked", what)
+		}
+		left, failed := store.Scan(r.Context(), staged, "", 1)
+		if err = errors.Join(err, failed); err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
 		}
-		_ = json.NewEncoder(w).Encode(seen{Requests: counter.Requests(), Staged: len(left) > 0})
+		s.Requests, s.Staged = counter.Requests(), len(left) > 0
+		_ = json.NewEncoder(w).Encode(s)
+	}
+}
+
+// liveBytes are those of all keys and values.
+func liveBytes(ctx context.Context, store lock.Store) (n int64, err error) {
+	const page = 1000
+	for after := ""; ; {
+		items, err := store.Scan(ctx, "", after, page)
+		if err != nil || len(items) == 0 {
+			return n, err
+		}
+		for _, it := range items {
+			n += int64(len(it.Key) + len(it.Value))
+		}
+		after = items[len(items)-1].Key
 	}
 }
 
