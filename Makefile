@@ -3,6 +3,7 @@
 # make build      bin/txcoord
 # make demo       the demo in a fresh folder
 # make bench      the measurements
+# make release    a release of the tag that is checked out, as a draft
 # make fuzz       what reads foreign input, fed with nonsense
 
 SHELL := bash
@@ -62,6 +63,13 @@ fuzz:
 		echo "== $$package $$target for $(FUZZTIME)"; \
 		go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1s -parallel $(FUZZPROCS) "$$package" </dev/null; \
 	done
+
+# goreleaser is fetched and built for it: 570 modules, so not a tool that is kept.
+# RELEASE="--snapshot" makes the files without a tag, and uploads nothing.
+GORELEASER := github.com/goreleaser/goreleaser/v2@v2.15.1
+.PHONY: release
+release:
+	go run $(GORELEASER) release --clean --config deploy/goreleaser.yaml $(RELEASE)
 
 .PHONY: clean
 clean:

@@ -25,6 +25,7 @@ type commands struct {
 	Commit   commitCommand    `cmd:"" help:"Commit a whole transaction from a JSON file, in one call."`
 	Snapshot snapshotCommands `cmd:"" help:"Which versions of all tables belong together."`
 	Status   statusCommand    `cmd:"" help:"How the catalog is."`
+	Health   healthCommand    `cmd:"" help:"Whether a server serves the catalog now: by exit code, for containers. It needs no token."`
 	Config   configCommands   `cmd:"" help:"What a configuration file says."`
 	Access   accessCommand    `cmd:"" help:"Tokens, and what an access file says."`
 	Store    storeCommands    `cmd:"" help:"The place where the journal is: make it, and see that it is fit."`
@@ -98,6 +99,7 @@ var notOf = map[string][]string{
 	"init":    {"server", "at-least"},
 	"check":   {"server", "at-least"},
 	"fsck":    {"server", "at-least", "timeout", "await-server"},
+	"health":  {"output", "at-least"},
 	"sidecar": {"server", "output", "at-least", "timeout", "await-server"},
 	"print":   {"server", "at-least", "timeout", "await-server"},
 	"demo":    {"server", "catalog", "output", "at-least", "timeout", "await-server"},

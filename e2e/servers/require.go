@@ -34,7 +34,7 @@ func require[S any](t testing.TB, start func(ctx context.Context) (S, error)) S 
 	case os.Getenv(RequireVariable) == "1":
 		t.Fatalf("%s=1: %v", RequireVariable, err)
 	case errors.Is(err, ErrUnavailable):
-		t.Skipf("skipped, there is no server to test against: %v", err)
+		t.Skipf("skipped, there is no server, or tool, to test with: %v", err)
 	default:
 		t.Fatal(err)
 	}

@@ -14,9 +14,17 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"testing"
 
 	"github.com/txcoord/txcoord/e2e/toolcache"
 )
+
+// Tool returns the binary of a program that tests run, of a module below tools/, as it
+// does with servers; or skips the test and says why there is none.
+func Tool(t testing.TB, module, pkg string) string {
+	t.Helper()
+	return require(t, func(ctx context.Context) (string, error) { return tool(ctx, module, pkg) })
+}
 
 // tool returns the binary of a package in a module below tools/, building it if the
 // cache holds none of this version. Safe to call from several processes at once:
