@@ -14,6 +14,9 @@
 //	go run ./bench -run replay  open a log of 2,000 versions, beside delta-rs
 //	go run ./bench              all of them but B7, B12 and B13
 //
+// With -etcd HOST:PORT journals are in an etcd, and B3 has a goal for answers DECIDED:
+// -run B3 -contenders occ,dstor,txcoord,txcoord-decided.
+//
 // With -stores sim the stores take the time of S3 and DynamoDB (a put half the time
 // 60 ms, a key 8 ms), which is mostly waiting; -run B1,B2, as B6 needs a store that
 // outlives its process.
@@ -30,6 +33,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"flag"
 	"fmt"
@@ -50,6 +54,7 @@ import (
 	"github.com/txcoord/txcoord/bench/self"
 	"github.com/txcoord/txcoord/bench/upkeep"
 	"github.com/txcoord/txcoord/lock"
+	"github.com/txcoord/txcoord/lock/etcdstore"
 	txcoordv1 "github.com/txcoord/txcoord/proto/txcoord/v1"
 	"github.com/txcoord/txcoord/tables/objstore"
 )
@@ -97,6 +102,7 @@ type options struct {
 	json, profile   string
 	strict          bool
 	simulated       bool
+	etcd            string
 	config          scenario.Config
 	upkeep          upkeep.Config
 }
@@ -132,6 +138,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	f.StringVar(&o.config.Dir, "dir", "", "where tables and stores go; a fresh folder that is removed afterwards if empty")
 	f.StringVar(&o.json, "json", "", "also write the figures to this file")
 	stores := f.String("stores", "local", "local: files and a file; sim: as slow as S3 and DynamoDB")
+	f.StringVar(&o.etcd, "etcd", "", "host:port of an etcd that runs: journals, and dstor's entries, go there, below bench/")
 	f.StringVar(&o.profile, "profile", "", "folder for profiles of the servers' processor")
 	f.BoolVar(&o.strict, "strict", false, "fail if a goal is missed")
 	if err := f.Parse(args); err != nil {
@@ -141,6 +148,9 @@ func parse(args []string, stderr io.Writer) (options, error) {
 		return o, fmt.Errorf("-stores %q: there are local and sim", *stores)
 	}
 	o.simulated = *stores == "sim"
+	if o.etcd != "" && (o.simulated || o.profile != "") {
+		return o, errors.New("-etcd goes without -stores sim and -profile: the server is cmd/txcoord as it is")
+	}
 	if *contenders == "" {
 		*contenders = map[bool]string{false: localContenders, true: simulatedContenders}[o.simulated]
 	}
@@ -178,6 +188,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 		defer func() { err = errors.Join(err, os.RemoveAll(o.config.Dir)) }()
 	}
 	o.config.Progress, o.config.Judged, o.config.Simulated = stderr, "txcoord", o.simulated
+	o.config.Etcd = o.etcd != ""
 	if o.simulated && (slices.Contains(o.run, "B6") || slices.Contains(o.run, "B8")) {
 		return errors.New("-stores sim: a store in memory does not outlive a kill; leave B6 and B8 out of -run")
 	}
@@ -288,6 +299,14 @@ func contenders(ctx context.Context, o options) ([]contend.Contender, error) {
 			}
 		}
 	}
+	if o.etcd != "" {
+		for name, k := range all {
+			if c, ok := k.(contend.Txcoord); ok {
+				c.Counting, c.Stall = nil, nil // those have stores of their own
+				all[name] = c
+			}
+		}
+	}
 	var chosen []contend.Contender
 	for _, name := range o.contenders {
 		c, ok := all[name]
@@ -339,6 +358,9 @@ func launcher(ctx context.Context, o options) (launch, error) {
 	}
 	return func(dir string, flags ...string) (contend.Running, error) {
 		return contend.NewProcess(binary, dir, func(address string) []string {
+			if o.etcd != "" {
+				flags = append(flags, "--store", "etcd://"+o.etcd+"/"+etcdPrefix(dir))
+			}
 			return append([]string{"serve", "--listen", address, "--warehouse", dir, "--log-level", "warn"}, flags...)
 		})
 	}, nil
@@ -367,4 +389,12 @@ func (o options) openObjects(dir string) (objstore.Store, error) {
 	return self.OpenObjects(dir, o.simulated)
 }
 
-func (o options) openKeys(dir string) (lock.Store, error) { return self.OpenKeys(dir, o.simulated) }
+func (o options) openKeys(dir string) (lock.Store, error) {
+	if o.etcd == "" {
+		return self.OpenKeys(dir, o.simulated)
+	}
+	return etcdstore.Open(context.Background(), etcdstore.Config{Endpoints: []string{"http://" + o.etcd}, Prefix: etcdPrefix(dir) + "/"})
+}
+
+// etcdPrefix is where a session's keys are: a name for its folder, which is a fresh one.
+func etcdPrefix(dir string) string { return fmt.Sprintf("bench/%x", sha256.Sum256([]byte(dir))) }

@@ -14,6 +14,7 @@ import (
 	"github.com/txcoord/txcoord/bench/measure"
 	"github.com/txcoord/txcoord/bench/self"
 	"github.com/txcoord/txcoord/bench/upkeep"
+	"github.com/txcoord/txcoord/e2e/servers"
 )
 
 // TestMain lets the test binary be the server that the benchmark starts itself as.
@@ -71,6 +72,27 @@ func TestRunWhatGrows(t *testing.T) {
 		if !regexp.MustCompile(want).MatchString(out.String()) {
 			t.Errorf("%q is not in:\n%s", want, out.String())
 		}
+	}
+}
+
+// The journal is in a real etcd.
+func TestRunEtcd(t *testing.T) {
+	etcd := servers.StartEtcd(t, servers.EtcdConfig{})
+	address := strings.TrimPrefix(etcd.Endpoints()[0], "http://")
+	var out strings.Builder
+	err := run(t.Context(), []string{
+		"-run", "B3", "-etcd", address, "-contenders", "occ,dstor,txcoord-decided", "-rounds", "1", "-writers", "3", "-spread", "9", "-duration", "200ms",
+	}, &out, t.Output())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"txcoord-decided, three of its own, published/s of acknowledged/s", "dstor .* key put 2, put 2", "puts a second"} {
+		if !regexp.MustCompile(want).MatchString(out.String()) {
+			t.Errorf("%q is not in:\n%s", want, out.String())
+		}
+	}
+	if err := run(t.Context(), []string{"-etcd", address, "-stores", "sim"}, &out, t.Output()); err == nil {
+		t.Error("-etcd with -stores sim: no error")
 	}
 }
 
