@@ -364,9 +364,22 @@ type Status struct {
 	Troubles         []Trouble
 	// Replicas are the processes that serve the catalog, this one first.
 	Replicas []ReplicaInfo
+	// Now is this replica's clock, and AheadOfStore how far it is at least ahead of the
+	// store's; nil where that does not tell the time.
+	Now          time.Time
+	AheadOfStore *time.Duration
+	Slots        twophase.Position
+	// Backlog are the bytes that wait to be published, Waiting the transactions in no round.
+	Backlog, BacklogLimit int64
+	Waiting               int
+	Counts                Counts
 	// Opened are the tables that were fenced or exclusive until somebody else wrote them.
 	Opened []OpenedTable
 }
+
+// Counts are of all that was folded since the start of the process, whoever decided it.
+// Conflicts are those of the aborted that lost by a rule.
+type Counts struct{ Committed, Aborted, Conflicts uint64 }
 
 // OpenedTable is a table whose mode became open by itself, and why.
 type OpenedTable struct {
@@ -386,6 +399,8 @@ type ReplicaInfo struct {
 	Started  time.Time
 	// Silent is how long nothing was heard of it; 0 for this one.
 	Silent time.Duration
+	// ClockAhead is how far its clock is at least ahead of ours; negative if behind.
+	ClockAhead time.Duration
 	// Alive: it was heard of within the last heartbeats.
 	Alive bool
 	Self  bool

@@ -39,6 +39,7 @@ type Catalog struct {
 	wrote       *wrote
 	sets        tableSets
 	graces      graces
+	counts      Counts // guarded by the ledger's lock
 	troubles    troubles
 	paths       pathNames
 	upkeep      *Maintainer // nil without Config.Maintain
@@ -251,9 +252,13 @@ func (c *Catalog) onFold(before *foldMarks, e *twophase.Entry) {
 			decided = append(decided, r.Txn)
 			if o := c.ledger.state.Outcome(r.Txn); o != nil && o.Commit == r {
 				c.backlog.decided(r)
+				c.counts.Committed++
 			}
 		case *twophase.Aborted:
 			decided = append(decided, r.Txn)
+			if o := c.ledger.state.Outcome(r.Txn); o != nil && o.Abort == r {
+				c.counts.aborted(r.Rule)
+			}
 		case *twophase.Replaced:
 			if t, ok := c.ledger.state.Table(r.Table); ok && t.Frozen != nil && t.Frozen.Cause == twophase.CauseReplaced && t.Frozen.Since == e.Time {
 				c.replacements.Store(r.Table, c.cfg.Boot())

@@ -34,6 +34,8 @@ type seenReplica struct {
 	record  replicaRecord
 	rev     lock.Revision
 	changed time.Duration
+	// ahead is how far its clock is at least ahead of ours; negative if it is behind.
+	ahead time.Duration
 }
 
 // replicaRecord is the value of a key, format 1.
@@ -139,10 +141,24 @@ func (r *replicas) noteReplica(it lock.Item) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if was := r.seen[id]; was != nil && was.rev == it.Revision {
+	was := r.seen[id]
+	if was != nil && was.rev == it.Revision {
 		return
 	}
-	r.seen[id] = &seenReplica{record: rec, rev: it.Revision, changed: r.c.cfg.Boot()}
+	r.seen[id] = &seenReplica{record: rec, rev: it.Revision, changed: r.c.cfg.Boot(), ahead: r.ahead(rec, was != nil)}
+}
+
+// ahead compares another's clock with ours. What it wrote, it wrote before it was read
+// here; and if the key was read before, then not before the look ahead of this one.
+func (r *replicas) ahead(rec replicaRecord, again bool) time.Duration {
+	now := r.c.cfg.Now()
+	if d := rec.At.Sub(now); d > 0 {
+		return d
+	}
+	if d := rec.At.Sub(now.Add(-2 * r.c.cfg.Limits.Heartbeat)); again && d < 0 {
+		return d
+	}
+	return 0
 }
 
 // forget drops replicas whose key is gone, and removes keys that have not changed for
@@ -200,7 +216,7 @@ func (r *replicas) list() []ReplicaInfo {
 	r.mu.Lock()
 	for _, s := range r.seen {
 		other := info(s.record)
-		other.Silent, other.Alive = now-s.changed, r.alive(s)
+		other.Silent, other.Alive, other.ClockAhead = now-s.changed, r.alive(s), s.ahead
 		others = append(others, other)
 	}
 	r.mu.Unlock()

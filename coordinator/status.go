@@ -3,13 +3,22 @@ package coordinator
 import (
 	"context"
 
+	"github.com/txcoord/txcoord/lock"
 	"github.com/txcoord/txcoord/twophase"
 )
 
 // Status says how the catalog is, as this replica sees it.
 func (c *Catalog) Status(context.Context) (Status, error) {
 	st := Status{ManifestSnapshot: c.manifests.written(), OpenTransactions: len(c.openTxns.list()), Replicas: c.replicas.list(), Troubles: c.troubles.list()}
+	st.Now, st.Slots = c.cfg.Now(), c.journal.Slots()
+	st.Backlog, st.BacklogLimit = c.backlog.size()
+	if store, ok := c.cfg.Store.(lock.Clocked); ok {
+		if ahead, told := store.Ahead(); told {
+			st.AheadOfStore = &ahead
+		}
+	}
 	c.ledger.read(func(s *twophase.State) {
+		st.Waiting, st.Counts = s.Waiting(), c.counts
 		st.CatalogID, st.Incarnation, st.Position = s.Catalog(), s.Incarnation(), s.Next()
 		st.Codec = s.Codec()
 		st.LastEntry, st.Checkpoint, st.Shown = s.Time().Std(), s.Checkpoint().Position, s.Shown()
@@ -47,4 +56,14 @@ func roundInfo(s *twophase.State, r *twophase.Round) RoundInfo {
 		info.Tables = append(info.Tables, p.Table.Name)
 	}
 	return info
+}
+
+// aborted counts one that was.
+func (n *Counts) aborted(by twophase.Rule) {
+	n.Aborted++
+	switch by {
+	case twophase.RuleExpired, twophase.RuleClient, twophase.RuleOperator, twophase.RuleResolved:
+	default:
+		n.Conflicts++
+	}
 }

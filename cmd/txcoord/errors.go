@@ -21,20 +21,22 @@ import (
 
 // The exit codes. Scripts rely on them: never change one.
 const (
-	exitOK           = 0
-	exitOther        = 1
-	exitUsage        = 2
-	exitNotFound     = 3
-	exitAborted      = 4
-	exitExists       = 5
-	exitPrecondition = 6
-	exitUnavailable  = 7
-	exitDataLoss     = 8
-	exitReadAgain    = 9
-	exitQuota        = 10
-	exitDenied       = 11
-	exitNotApplied   = 12
-	exitInterrupted  = 130
+	exitOK            = 0
+	exitOther         = 1
+	exitUsage         = 2
+	exitNotFound      = 3
+	exitAborted       = 4
+	exitExists        = 5
+	exitPrecondition  = 6
+	exitUnavailable   = 7
+	exitDataLoss      = 8
+	exitReadAgain     = 9
+	exitQuota         = 10
+	exitDenied        = 11
+	exitNotApplied    = 12
+	exitWarningsFound = 13
+	exitErrorsFound   = 14
+	exitInterrupted   = 130
 )
 
 // usageError is a command line, or a file of the user's, that has to be mended.

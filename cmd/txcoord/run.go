@@ -26,6 +26,7 @@ type commands struct {
 	Snapshot snapshotCommands `cmd:"" help:"Which versions of all tables belong together."`
 	Status   statusCommand    `cmd:"" help:"How the catalog is."`
 	Health   healthCommand    `cmd:"" help:"Whether a server serves the catalog now: by exit code, for containers. It needs no token."`
+	Doctor   doctorCommand    `cmd:"" help:"Look for what is wrong, or will be: configuration, clocks, places, replicas, tables, other writers."`
 	Config   configCommands   `cmd:"" help:"What a configuration file says."`
 	Access   accessCommand    `cmd:"" help:"Tokens, and what an access file says."`
 	Store    storeCommands    `cmd:"" help:"The place where the journal is: make it, and see that it is fit."`
@@ -53,7 +54,7 @@ const description = `Atomic commits over several Delta tables.
 Exit codes: 0 done; 2 wrong usage or request; 3 not found; 4 aborted (a conflict, a passed deadline);
 5 exists already; 6 a precondition does not hold (a frozen table, a part not staged); 7 unavailable or
 unknown outcome: repeat the same command; 8 data loss: an operator has to look; 9 read again, the read point
-is too old; 10 a quota is used up; 11 not allowed; 130 interrupted; 1 anything else.`
+is too old; 10 a quota is used up; 11 not allowed; 12 committed, and given up on one of its tables; 13 doctor has warnings, 14 errors; 130 interrupted; 1 anything else.`
 
 // lookup is os.LookupEnv, or a test's.
 type lookup func(name string) (string, bool)

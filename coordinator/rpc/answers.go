@@ -295,7 +295,14 @@ func diffToProto(d coordinator.Diff) *pb.DiffSnapshotsResponse {
 // ---- status
 
 func statusToProto(s coordinator.Status, version string) *pb.GetStatusResponse {
+	var ahead *durationpb.Duration
+	if s.AheadOfStore != nil {
+		ahead = durationpb.New(*s.AheadOfStore)
+	}
 	return &pb.GetStatusResponse{
+		ServerTime: timestamp(s.Now), AheadOfStore: ahead, RingSlots: uint64(s.Slots), Waiting: uint32(s.Waiting),
+		BacklogBytes: uint64(max(s.Backlog, 0)), BacklogLimit: uint64(max(s.BacklogLimit, 0)),
+		Committed: s.Counts.Committed, Aborted: s.Counts.Aborted, Conflicts: s.Counts.Conflicts,
 		ServerVersion: whole(version), CatalogId: whole(s.CatalogID), Incarnation: whole(s.Incarnation),
 		Codec: s.Codec, Position: uint64(s.Position), LastEntryAt: timestamp(s.LastEntry), CheckpointPosition: uint64(s.Checkpoint),
 		ManifestSnapshot: uint64(s.ManifestSnapshot), RememberedSince: timestamp(s.RememberedSince),
@@ -313,6 +320,7 @@ func statusToProto(s coordinator.Status, version string) *pb.GetStatusResponse {
 			return &pb.Replica{
 				Id: whole(r.ID), Address: whole(r.Address), Build: whole(r.Build), Codec: uint32(r.Codec), Position: uint64(r.Position),
 				Snapshot: uint64(r.Snapshot), StartedAt: timestamp(r.Started), Silent: durationpb.New(r.Silent), Alive: r.Alive, Self: r.Self,
+				ClockAhead: durationpb.New(r.ClockAhead),
 			}
 		}),
 		Troubles: each(s.Troubles, func(t coordinator.Trouble) *pb.Trouble {

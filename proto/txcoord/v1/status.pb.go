@@ -117,8 +117,30 @@ type GetStatusResponse struct {
 	// Places whose requests fail at present, as this replica sees it.
 	Troubles []*Trouble `protobuf:"bytes,16,rep,name=troubles,proto3" json:"troubles,omitempty"`
 	// The version of the journal's encoding that is switched on: builds that do not know
-	// it cannot serve the catalog.
-	Codec         uint32 `protobuf:"varint,17,opt,name=codec,proto3" json:"codec,omitempty"`
+	Codec uint32 `protobuf:"varint,17,opt,name=codec,proto3" json:"codec,omitempty"`
+	// The clock of the server that answers.
+	ServerTime *timestamppb.Timestamp `protobuf:"bytes,18,opt,name=server_time,json=serverTime,proto3" json:"server_time,omitempty"`
+	// How far that clock is at least ahead of the store's; unset where the store does not
+	// tell the time.
+	AheadOfStore *durationpb.Duration `protobuf:"bytes,19,opt,name=ahead_of_store,json=aheadOfStore,proto3" json:"ahead_of_store,omitempty"`
+	// Slots of the journal's ring: without a checkpoint the journal ends that many entries
+	// behind `checkpoint_position`.
+	RingSlots uint64 `protobuf:"varint,20,opt,name=ring_slots,json=ringSlots,proto3" json:"ring_slots,omitempty"`
+	// Bytes of transactions that wait to be published, and the limit above which new ones
+	// are refused.
+	BacklogBytes uint64 `protobuf:"varint,21,opt,name=backlog_bytes,json=backlogBytes,proto3" json:"backlog_bytes,omitempty"`
+	// See backlog_bytes.
+	BacklogLimit uint64 `protobuf:"varint,22,opt,name=backlog_limit,json=backlogLimit,proto3" json:"backlog_limit,omitempty"`
+	// Decided transactions that are in no round yet.
+	Waiting uint32 `protobuf:"varint,23,opt,name=waiting,proto3" json:"waiting,omitempty"`
+	// Transactions that were committed, by any server, as this one has folded since it was
+	// started. For rates; see `replicas` for when that was.
+	Committed uint64 `protobuf:"varint,24,opt,name=committed,proto3" json:"committed,omitempty"`
+	// The same for those that were aborted.
+	Aborted uint64 `protobuf:"varint,25,opt,name=aborted,proto3" json:"aborted,omitempty"`
+	// Those among the aborted that lost by a rule, and were not ended by their client, an
+	// operator or a deadline.
+	Conflicts     uint64 `protobuf:"varint,26,opt,name=conflicts,proto3" json:"conflicts,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -272,6 +294,69 @@ func (x *GetStatusResponse) GetCodec() uint32 {
 	return 0
 }
 
+func (x *GetStatusResponse) GetServerTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ServerTime
+	}
+	return nil
+}
+
+func (x *GetStatusResponse) GetAheadOfStore() *durationpb.Duration {
+	if x != nil {
+		return x.AheadOfStore
+	}
+	return nil
+}
+
+func (x *GetStatusResponse) GetRingSlots() uint64 {
+	if x != nil {
+		return x.RingSlots
+	}
+	return 0
+}
+
+func (x *GetStatusResponse) GetBacklogBytes() uint64 {
+	if x != nil {
+		return x.BacklogBytes
+	}
+	return 0
+}
+
+func (x *GetStatusResponse) GetBacklogLimit() uint64 {
+	if x != nil {
+		return x.BacklogLimit
+	}
+	return 0
+}
+
+func (x *GetStatusResponse) GetWaiting() uint32 {
+	if x != nil {
+		return x.Waiting
+	}
+	return 0
+}
+
+func (x *GetStatusResponse) GetCommitted() uint64 {
+	if x != nil {
+		return x.Committed
+	}
+	return 0
+}
+
+func (x *GetStatusResponse) GetAborted() uint64 {
+	if x != nil {
+		return x.Aborted
+	}
+	return 0
+}
+
+func (x *GetStatusResponse) GetConflicts() uint64 {
+	if x != nil {
+		return x.Conflicts
+	}
+	return 0
+}
+
 // OpenedTable is a table whose mode became open by itself.
 type OpenedTable struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -359,7 +444,10 @@ type Replica struct {
 	// Whether it was heard of within the last three heartbeats.
 	Alive bool `protobuf:"varint,9,opt,name=alive,proto3" json:"alive,omitempty"`
 	// Whether it is the one that answers.
-	Self          bool `protobuf:"varint,10,opt,name=self,proto3" json:"self,omitempty"`
+	Self bool `protobuf:"varint,10,opt,name=self,proto3" json:"self,omitempty"`
+	// How far its clock is at least ahead of that of the one that answers; negative if it is
+	// behind by so much at least.
+	ClockAhead    *durationpb.Duration `protobuf:"bytes,11,opt,name=clock_ahead,json=clockAhead,proto3" json:"clock_ahead,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -462,6 +550,13 @@ func (x *Replica) GetSelf() bool {
 		return x.Self
 	}
 	return false
+}
+
+func (x *Replica) GetClockAhead() *durationpb.Duration {
+	if x != nil {
+		return x.ClockAhead
+	}
+	return nil
 }
 
 // Trouble is a place whose requests fail at present.
@@ -609,7 +704,7 @@ const file_txcoord_v1_status_proto_rawDesc = "" +
 	"txcoord.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17txcoord/v1/common.proto\x1a\x17txcoord/v1/tables.proto\"X\n" +
 	"\x10GetStatusRequest\x12\x18\n" +
 	"\acatalog\x18\x01 \x01(\tR\acatalog\x12*\n" +
-	"\x11at_least_snapshot\x18\x02 \x01(\x04R\x0fatLeastSnapshot\"\xf8\x05\n" +
+	"\x11at_least_snapshot\x18\x02 \x01(\x04R\x0fatLeastSnapshot\"\xcf\b\n" +
 	"\x11GetStatusResponse\x12'\n" +
 	"\x0flatest_snapshot\x18\x01 \x01(\x04R\x0elatestSnapshot\x12%\n" +
 	"\x0eserver_version\x18\x02 \x01(\tR\rserverVersion\x12\x1d\n" +
@@ -630,11 +725,22 @@ const file_txcoord_v1_status_proto_rawDesc = "" +
 	"\x06opened\x18\x0e \x03(\v2\x17.txcoord.v1.OpenedTableR\x06opened\x12/\n" +
 	"\breplicas\x18\x0f \x03(\v2\x13.txcoord.v1.ReplicaR\breplicas\x12/\n" +
 	"\btroubles\x18\x10 \x03(\v2\x13.txcoord.v1.TroubleR\btroubles\x12\x14\n" +
-	"\x05codec\x18\x11 \x01(\rR\x05codec\"V\n" +
+	"\x05codec\x18\x11 \x01(\rR\x05codec\x12;\n" +
+	"\vserver_time\x18\x12 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"serverTime\x12?\n" +
+	"\x0eahead_of_store\x18\x13 \x01(\v2\x19.google.protobuf.DurationR\faheadOfStore\x12\x1d\n" +
+	"\n" +
+	"ring_slots\x18\x14 \x01(\x04R\tringSlots\x12#\n" +
+	"\rbacklog_bytes\x18\x15 \x01(\x04R\fbacklogBytes\x12#\n" +
+	"\rbacklog_limit\x18\x16 \x01(\x04R\fbacklogLimit\x12\x18\n" +
+	"\awaiting\x18\x17 \x01(\rR\awaiting\x12\x1c\n" +
+	"\tcommitted\x18\x18 \x01(\x04R\tcommitted\x12\x18\n" +
+	"\aaborted\x18\x19 \x01(\x04R\aaborted\x12\x1c\n" +
+	"\tconflicts\x18\x1a \x01(\x04R\tconflicts\"V\n" +
 	"\vOpenedTable\x12\x19\n" +
 	"\btable_id\x18\x01 \x01(\tR\atableId\x12\x14\n" +
 	"\x05table\x18\x02 \x01(\tR\x05table\x12\x16\n" +
-	"\x06reason\x18\x03 \x01(\tR\x06reason\"\xaf\x02\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\"\xeb\x02\n" +
 	"\aReplica\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
 	"\aaddress\x18\x02 \x01(\tR\aaddress\x12\x14\n" +
@@ -647,7 +753,9 @@ const file_txcoord_v1_status_proto_rawDesc = "" +
 	"\x06silent\x18\b \x01(\v2\x19.google.protobuf.DurationR\x06silent\x12\x14\n" +
 	"\x05alive\x18\t \x01(\bR\x05alive\x12\x12\n" +
 	"\x04self\x18\n" +
-	" \x01(\bR\x04self\"}\n" +
+	" \x01(\bR\x04self\x12:\n" +
+	"\vclock_ahead\x18\v \x01(\v2\x19.google.protobuf.DurationR\n" +
+	"clockAhead\"}\n" +
 	"\aTrouble\x12\x14\n" +
 	"\x05place\x18\x01 \x01(\tR\x05place\x12\x12\n" +
 	"\x04text\x18\x02 \x01(\tR\x04text\x12\x16\n" +
@@ -693,17 +801,20 @@ var file_txcoord_v1_status_proto_depIdxs = []int32{
 	2,  // 4: txcoord.v1.GetStatusResponse.opened:type_name -> txcoord.v1.OpenedTable
 	3,  // 5: txcoord.v1.GetStatusResponse.replicas:type_name -> txcoord.v1.Replica
 	4,  // 6: txcoord.v1.GetStatusResponse.troubles:type_name -> txcoord.v1.Trouble
-	6,  // 7: txcoord.v1.Replica.started_at:type_name -> google.protobuf.Timestamp
-	8,  // 8: txcoord.v1.Replica.silent:type_name -> google.protobuf.Duration
-	6,  // 9: txcoord.v1.Trouble.since:type_name -> google.protobuf.Timestamp
-	9,  // 10: txcoord.v1.FrozenTable.freeze:type_name -> txcoord.v1.Freeze
-	0,  // 11: txcoord.v1.StatusService.GetStatus:input_type -> txcoord.v1.GetStatusRequest
-	1,  // 12: txcoord.v1.StatusService.GetStatus:output_type -> txcoord.v1.GetStatusResponse
-	12, // [12:13] is the sub-list for method output_type
-	11, // [11:12] is the sub-list for method input_type
-	11, // [11:11] is the sub-list for extension type_name
-	11, // [11:11] is the sub-list for extension extendee
-	0,  // [0:11] is the sub-list for field type_name
+	6,  // 7: txcoord.v1.GetStatusResponse.server_time:type_name -> google.protobuf.Timestamp
+	8,  // 8: txcoord.v1.GetStatusResponse.ahead_of_store:type_name -> google.protobuf.Duration
+	6,  // 9: txcoord.v1.Replica.started_at:type_name -> google.protobuf.Timestamp
+	8,  // 10: txcoord.v1.Replica.silent:type_name -> google.protobuf.Duration
+	8,  // 11: txcoord.v1.Replica.clock_ahead:type_name -> google.protobuf.Duration
+	6,  // 12: txcoord.v1.Trouble.since:type_name -> google.protobuf.Timestamp
+	9,  // 13: txcoord.v1.FrozenTable.freeze:type_name -> txcoord.v1.Freeze
+	0,  // 14: txcoord.v1.StatusService.GetStatus:input_type -> txcoord.v1.GetStatusRequest
+	1,  // 15: txcoord.v1.StatusService.GetStatus:output_type -> txcoord.v1.GetStatusResponse
+	15, // [15:16] is the sub-list for method output_type
+	14, // [14:15] is the sub-list for method input_type
+	14, // [14:14] is the sub-list for extension type_name
+	14, // [14:14] is the sub-list for extension extendee
+	0,  // [0:14] is the sub-list for field type_name
 }
 
 func init() { file_txcoord_v1_status_proto_init() }

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// doctorCommand looks for everything that is wrong, or will be: in the configuration, in
+// the places that it names, in the server and in the tables. It changes nothing but for
+// the objects and the key with which it tries the places, and removes those.
+type doctorCommand struct {
+	File     string `arg:"" optional:"" help:"The server's configuration file; without it $$TXCOORD_CONFIG and the other variables of serve. Without any of them only the server is asked."`
+	NoTables bool   `help:"Ask nothing about single tables: that reads the ends of their logs."`
+}
+
+// The severities of findings.
+const (
+	severityError   = "error"
+	severityWarning = "warning"
+	severityNote    = "note"
+)
+
+// ailment is one thing that doctor has found.
+type ailment struct {
+	severity string
+	// check is the stable name of what was looked at.
+	check string
+	// where it is: a place, a table, a replica, a setting.
+	where string
+	what  string
+	// remedy is empty where there is nothing to do.
+	remedy string
+}
+
+// examination gathers what was looked at and what was found.
+type examination struct {
+	s      *session
+	checks []string
+	found  []ailment
+}
+
+// began notes that a check is made.
+func (x *examination) began(check string) {
+	if !slices.Contains(x.checks, check) {
+		x.checks = append(x.checks, check)
+	}
+}
+
+func (x *examination) add(severity, check, where, what, remedy string) {
+	x.began(check)
+	x.found = append(x.found, ailment{severity, check, where, what, remedy})
+}
+
+// failed is an error as a finding: our errors name the remedy.
+func (x *examination) failed(check, where string, err error) {
+	for _, e := range split(err) {
+		x.add(severityError, check, where, e.Error(), hintOf(e))
+	}
+}
+
+// split are the errors that were joined.
+func split(err error) []error {
+	if all, ok := err.(interface{ Unwrap() []error }); ok && strings.Contains(err.Error(), "\n") {
+		var out []error
+		for _, e := range all.Unwrap() {
+			out = append(out, split(e)...)
+		}
+		return out
+	}
+	if err == nil {
+		return nil
+	}
+	return []error{err}
+}
+
+func (c *doctorCommand) Run(ctx context.Context, s *session) error {
+	x := &examination{s: s}
+	configured := x.configured(ctx, c.File)
+	x.server(ctx, configured, !c.NoTables)
+	if err := x.show(); err != nil {
+		return err
+	}
+	errors, warnings := x.count(severityError), x.count(severityWarning)
+	switch {
+	case errors > 0:
+		return &codedError{fmt.Errorf("%d errors, %d warnings", errors, warnings), exitErrorsFound}
+	case warnings > 0:
+		return &codedError{fmt.Errorf("%d warnings", warnings), exitWarningsFound}
+	}
+	return nil
+}
+
+func (x *examination) count(severity string) (n int) {
+	for _, f := range x.found {
+		if f.severity == severity {
+			n++
+		}
+	}
+	return n
+}
+
+// show prints the gravest first.
+func (x *examination) show() error {
+	rank := map[string]int{severityError: 0, severityWarning: 1, severityNote: 2}
+	slices.SortStableFunc(x.found, func(a, b ailment) int { return rank[a.severity] - rank[b.severity] })
+	switch x.s.Output {
+	case "json":
+		b, err := marshal(x.json())
+		if err != nil {
+			return err
+		}
+		return x.s.lines([]string{string(b)})
+	case "id":
+		var all []string
+		for _, f := range x.found {
+			all = append(all, f.severity+" "+f.check)
+		}
+		return x.s.lines(all)
+	}
+	g := newGrid(x.s.out)
+	g.pair("looked at", strings.Join(x.checks, ", "))
+	g.pair("found", fmt.Sprintf("%d errors, %d warnings, %d notes", x.count(severityError), x.count(severityWarning), x.count(severityNote)))
+	for _, f := range x.found {
+		g.gap()
+		g.row(fmt.Sprintf("%s: %s: %s", strings.ToUpper(f.severity), orDash(f.where), f.what))
+		if f.remedy != "" {
+			g.row("  what to do: " + f.remedy)
+		}
+	}
+	return g.flush()
+}
+
+func (x *examination) json() object {
+	findings := []object{}
+	for _, f := range x.found {
+		findings = append(findings, object{
+			{"severity", f.severity}, {"check", f.check}, {"where", f.where}, {"what", f.what}, {"remedy", f.remedy},
+		})
+	}
+	return object{
+		{"errors", x.count(severityError)}, {"warnings", x.count(severityWarning)}, {"notes", x.count(severityNote)},
+		{"checks", x.checks}, {"findings", findings},
+	}
+}
