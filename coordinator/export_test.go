@@ -16,3 +16,9 @@ func (c *Catalog) Queued() int {
 	defer c.seq.mu.Unlock()
 	return len(c.seq.queue)
 }
+
+// SweepAgain is a sweeper of its own, which lists what is stored at each call.
+func (c *Catalog) SweepAgain(ctx context.Context) func() {
+	w := newSweeper(c)
+	return func() { w.listed(ctx) }
+}

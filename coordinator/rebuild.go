@@ -79,9 +79,16 @@ type TornPart struct {
 	Name string // empty if the table is not known
 	// Version that has it; NoVersion where it is missing.
 	Version twophase.Version
-	// Staged: a part of it for this table lies in the warehouse still. Cleaned: commits
-	// are gone from the log, and it may have been in one of them.
-	Staged, Cleaned bool
+	// Staged are the pieces of it for this table that are staged still, by digest. Which of
+	// them were committed the journal knew alone.
+	Staged []string
+	// Kept are where a rebuild has put copies of them, below the warehouse: the servers
+	// that follow sweep what is staged.
+	Kept []string
+	// Cleaned: commits are gone from the log, and it may have been in one of them.
+	Cleaned bool
+
+	pieces []stagedPiece
 }
 
 // RebuildFinding is one thing that a rebuild has found.
@@ -200,15 +207,16 @@ func (r *rebuilding) present(ctx context.Context) (err error) {
 		return lock.Mark(lock.ErrUnfit, fmt.Errorf("the store holds the journal of catalog %s, and the manifests are of %s: give an empty store", r.old.Catalog, id))
 	case r.opts.Supersede == r.old.Incarnation:
 		return nil
-	case r.opts.Supersede != "":
-		return lock.Mark(lock.ErrUnfit, fmt.Errorf("the store holds incarnation %s of the catalog, not %s", r.old.Incarnation, r.opts.Supersede))
 	}
 	shown, rebuilt, err := r.fold(ctx)
 	if err != nil {
 		return err
 	}
 	if rebuilt && shown >= r.before.newest {
-		return r.again(ctx)
+		return r.again(ctx) // also where it has taken the place of one that was superseded
+	}
+	if r.opts.Supersede != "" {
+		return lock.Mark(lock.ErrUnfit, fmt.Errorf("the store holds incarnation %s of the catalog, not %s", r.old.Incarnation, r.opts.Supersede))
 	}
 	return lock.Mark(lock.ErrUnfit, fmt.Errorf("the store holds incarnation %s of the catalog, whose journal knows %d snapshots, and the newest manifest is %d: "+
 		"give an empty store, or say that this one is to be given up (--supersede %s)", r.old.Incarnation, shown, r.before.newest, r.old.Incarnation))
@@ -224,8 +232,7 @@ func (r *rebuilding) fold(ctx context.Context) (shown twophase.SnapshotVersion, 
 	if err != nil || f.state == nil {
 		return 0, false, err
 	}
-	_, moved := f.state.MovedTo(), f.state.MovedTo() != ""
-	return f.state.Shown(), ok && !moved && f.state.Rebuilt() > 0, nil
+	return f.state.Shown(), ok && f.state.MovedTo() == "" && f.state.Rebuilt() > 0, nil
 }
 
 // again: an earlier run has begun the journal. Its owner objects are the only thing that

@@ -1,6 +1,7 @@
 package coordinator_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,11 +14,17 @@ import (
 	"github.com/txcoord/txcoord/lock"
 	"github.com/txcoord/txcoord/lock/memstore"
 	"github.com/txcoord/txcoord/tables/checkpoint"
+	"github.com/txcoord/txcoord/tables/objstore"
 	"github.com/txcoord/txcoord/twophase"
 )
 
 // rebuild makes a journal for the world's warehouse in a store.
 func (w *world) rebuild(store lock.Store, opts coordinator.RebuildOptions) (*coordinator.RebuildReport, error) {
+	w.t.Helper()
+	return w.rebuildUntil(w.ctx(), store, opts)
+}
+
+func (w *world) rebuildUntil(ctx context.Context, store lock.Store, opts coordinator.RebuildOptions) (*coordinator.RebuildReport, error) {
 	w.t.Helper()
 	cfg := w.cfg
 	cfg.Store, cfg.Warehouse, cfg.ReadCheckpoint, cfg.Objects = store, "file://"+w.dir, checkpoint.Read, bare{w}
@@ -25,7 +32,7 @@ func (w *world) rebuild(store lock.Store, opts coordinator.RebuildOptions) (*coo
 		w.seen = w.wrapObjects(w.objects)
 		cfg.Objects = w
 	}
-	return coordinator.Rebuild(w.ctx(), cfg, opts)
+	return coordinator.Rebuild(ctx, cfg, opts)
 }
 
 // rebuilt is a rebuild that has to succeed, and the catalog that is served from it.
@@ -156,43 +163,72 @@ func (w *world) try2(key string, i int) coordinator.Outcome {
 	return w.commit(key, parts...)
 }
 
-// A rebuild that breaks off at any write leaves the store without a journal, or with the
-// new one; the same command once more ends with a whole catalog.
+// A rebuild that breaks off at any write leaves the store with the journal that it held, or
+// with none, or with the new one; the same command once more ends with a whole catalog.
 func TestRebuildBreaksOff(t *testing.T) {
 	t.Parallel()
-	for at := 0; ; at++ {
-		for _, what := range []fate{diesBefore, diesAfter} {
-			w, committed := lived(t)
-			w.stop()
-			f := &faults{}
-			w.wrapObjects = f.overObjects
-			store := memstore.New(memstore.Config{})
-			f.arm(at, what)
-			_, err := w.rebuild(f.overStore(store), coordinator.RebuildOptions{Write: true})
-			hit := f.isHit()
-			f.disarm()
-			if !hit {
-				if err != nil || at < 8 {
-					t.Fatalf("%d writes: %v", at, err)
-				}
-				return
+	for _, supersede := range []bool{false, true} {
+		t.Run(fmt.Sprintf("supersede=%t", supersede), func(t *testing.T) {
+			t.Parallel()
+			at := 0
+			for breaksOff(t, supersede, at, diesBefore) {
+				breaksOff(t, supersede, at, diesAfter)
+				at++
 			}
-			r, err := w.rebuild(store, coordinator.RebuildOptions{Write: true})
-			if err != nil || !r.Written {
-				t.Fatalf("%s %s: %+v, %v", what, f.hit, r, err)
+			if at < 9 { // three owner objects, a manifest, four entries, the meta key
+				t.Errorf("a rebuild makes %d writes", at)
 			}
-			if again, err := w.rebuild(store, coordinator.RebuildOptions{Write: true}); err != nil || !again.Already || again.Incarnation == "" {
-				t.Fatalf("a third time: %+v, %v", again, err)
-			}
-			w.store = store
-			w.start()
-			for i := range committed {
-				w.try2(fmt.Sprint("t", i), i)
-			}
-			after := w.commit("after", blind("a", "after"), blind("b", "after"), blind("c", "after"))
-			w.check(closedRun{committed: append(committed, after)})
+		})
+	}
+}
+
+// breaksOff lets one write meet its fate; false if there are not as many.
+func breaksOff(t *testing.T, supersede bool, at int, what fate) bool {
+	w, committed := lived(t)
+	w.stop()
+	store, opts := lock.Store(memstore.New(memstore.Config{})), coordinator.RebuildOptions{Write: true}
+	if supersede {
+		meta, _, err := lock.Present(w.ctx(), w.store)
+		if err != nil {
+			t.Fatal(err)
+		}
+		store, opts.Supersede = w.store, meta.Incarnation
+	}
+	f := &faults{}
+	w.wrapObjects = f.overObjects
+	f.arm(at, what)
+	ctx, cancel := context.WithCancel(w.ctx())
+	defer cancel()
+	go func() { // a process that is dead repeats nothing
+		select {
+		case <-f.died:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	_, err := w.rebuildUntil(ctx, f.overStore(store), opts)
+	hit := f.isHit()
+	f.disarm()
+	if !hit && err != nil {
+		t.Fatalf("%d writes: %v", at, err)
+	}
+	if hit {
+		r, err := w.rebuild(store, opts)
+		if err != nil || !r.Written {
+			t.Fatalf("%s %s: %+v, %v", what, f.hit, r, err)
 		}
 	}
+	if again, err := w.rebuild(store, opts); err != nil || !again.Already || again.Incarnation == "" {
+		t.Fatalf("a third time: %+v, %v", again, err)
+	}
+	w.store = store
+	w.start()
+	for i := range committed {
+		w.try2(fmt.Sprint("t", i), i)
+	}
+	after := w.commit("after", blind("a", "after"), blind("b", "after"), blind("c", "after"))
+	w.check(closedRun{committed: append(committed, after)})
+	return hit
 }
 
 // What was decided and is not in all of its logs is named, with its tables and versions,
@@ -202,6 +238,7 @@ func TestRebuildNamesTornTransactions(t *testing.T) {
 	t.Parallel()
 	gate := newGate()
 	w := &world{wrapObjects: gate.over}
+	w.cfg.Limits.InlineBytes = 1 // parts are objects
 	w.open(t)
 	w.create("a", twophase.ModeExclusive)
 	w.create("b", twophase.ModeExclusive)
@@ -223,11 +260,15 @@ func TestRebuildNamesTornTransactions(t *testing.T) {
 		if len(torn.In) != 1 || torn.In[0].Name != "a" || torn.In[0].Version != 2 || len(torn.Missing) != 1 || torn.Missing[0].Name != "b" || torn.More != 0 {
 			t.Errorf("%+v", torn)
 		}
-		if got := torn.String(); got != "in a@2; missing in b" {
+		if got := torn.String(); got != "in a@2; missing in b (1 pieces are staged)" {
 			t.Errorf("it says %q", got)
 		}
 	})
-	w.rebuilt(coordinator.RebuildOptions{Accept: []coordinator.RebuildCode{coordinator.RebuildTorn}})
+	done := w.rebuilt(coordinator.RebuildOptions{Accept: []coordinator.RebuildCode{coordinator.RebuildTorn}})
+	missing := done.Torn[0].Missing[0]
+	if len(missing.Kept) != 1 || len(missing.Staged) != 1 {
+		t.Fatalf("kept %v of %v", missing.Kept, missing.Staged)
+	}
 	o, _, err := w.catalog.Outcome(w.ctx(), coordinator.OutcomeRequest{OutcomeRef: coordinator.OutcomeRef{Key: "torn"}})
 	if err != nil || o.Committed == nil || len(o.Committed.Tables) != 2 {
 		t.Fatalf("%+v, %v", o, err)
@@ -237,6 +278,11 @@ func TestRebuildNamesTornTransactions(t *testing.T) {
 	}
 	wantReason(t, "the same call", second(w.try("torn", blind("a", "2"), blind("b", "2"))), coordinator.OtherDigests)
 	w.commit("after", blind("a", "3"), blind("b", "3"))
+	w.settle()
+	kept, _, err := w.objects.Get(w.ctx(), missing.Kept[0], objstore.Range{})
+	if _, actions, ok := strings.Cut(string(kept), "\n"); err != nil || !ok || actions != string(add("2")) {
+		t.Errorf("the lost part: %q, %v", kept, err)
+	}
 	if w.versions("a") != 4 || w.versions("b") != 3 {
 		t.Errorf("%d versions of a, %d of b", w.versions("a"), w.versions("b"))
 	}
@@ -273,6 +319,9 @@ func TestRebuildSupersedes(t *testing.T) {
 	if err != nil || !r.Written || r.Incarnation == meta.Incarnation {
 		t.Fatalf("%+v, %v", r, err)
 	}
+	if again, err := w.rebuild(older, coordinator.RebuildOptions{Write: true, Supersede: meta.Incarnation}); err != nil || !again.Already || again.Incarnation != r.Incarnation {
+		t.Errorf("the same command again: %+v, %v", again, err)
+	}
 	w.start()
 	w.try2("t3", 3)
 	if o := w.commit("t6", blind("a", "t6")); o.Txn != committed[6].Txn {
@@ -280,6 +329,32 @@ func TestRebuildSupersedes(t *testing.T) {
 	}
 	after := w.commit("after", blind("a", "after"), blind("b", "after"))
 	w.check(closedRun{committed: append(committed, after)})
+}
+
+// A server that runs on the store whose journal is given up decides nothing more.
+func TestRebuildEndsTheJournalBefore(t *testing.T) {
+	t.Parallel()
+	w, _ := lived(t)
+	meta, _, err := lock.Present(w.ctx(), w.store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := w.rebuild(w.store, coordinator.RebuildOptions{Write: true, Supersede: meta.Incarnation})
+	if err != nil || !r.Written {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	w.unchangedNow("a server of the life before", func() {
+		for range 3 {
+			err := w.tag(w.catalog.Tag(w.ctx(), "x", 0))
+			if e := wantReason(t, "a tag", err, coordinator.StoreUnavailable); !strings.Contains(e.Message, r.Incarnation) {
+				t.Errorf("it says %q", e.Message)
+			}
+		}
+	})
+	w.stop()
+	w.start()
+	w.commit("x", blind("a", "x"), blind("b", "x"))
+	w.check(closedRun{})
 }
 
 // A server of the life before that still runs, over a journal of its own, stops when it
@@ -348,4 +423,41 @@ func TestRebuildFindsTables(t *testing.T) {
 	if r := w.fsck(""); !r.Proven() {
 		t.Errorf("fsck: %v", findings(r))
 	}
+}
+
+// What was staged in a life whose journal was longer than this one is no open transaction
+// here: nobody lists or aborts it, and after the longest life of a transaction it is gone.
+func TestStagedInALongerLife(t *testing.T) {
+	t.Parallel()
+	w := &world{}
+	w.cfg.Limits.MaxTTL, w.cfg.Limits.TTL = 50*time.Millisecond, 50*time.Millisecond
+	w.open(t)
+	w.create("t", twophase.ModeExclusive)
+	inStore := fmt.Sprintf("pay/00/%020d/%032x/t-1/%064x", 1_000_000, 5, 6)
+	inObject := fmt.Sprintf("_txcoord/default/staged/%020d/%032x/t-1/%064x", 1_000_000, 7, 8)
+	if _, err := w.store.Put(w.ctx(), inStore, []byte("x"), lock.Always()); err != nil {
+		t.Fatal(err)
+	}
+	w.put(inObject, "x")
+	there := func() (n int) {
+		for key := range w.keys() {
+			if strings.HasSuffix(key, inStore) || strings.HasSuffix(key, inObject) {
+				n++
+			}
+		}
+		return n
+	}
+	sweep := w.catalog.SweepAgain(w.ctx())
+	sweep()
+	if n := there(); n != 2 {
+		t.Fatalf("%d of 2 pieces are there at first", n)
+	}
+	list, err := w.catalog.List(w.ctx(), coordinator.ListRequest{})
+	if err != nil || len(list.Open) > 0 {
+		t.Errorf("open: %+v, %v", list.Open, err)
+	}
+	w.eventually("they are gone", func() bool {
+		sweep()
+		return there() == 0
+	})
 }

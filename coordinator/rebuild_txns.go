@@ -12,16 +12,25 @@ import (
 	"github.com/txcoord/txcoord/twophase"
 )
 
-// stagedParts says of which transactions and tables staged parts lie somewhere.
-type stagedParts map[twophase.TxnID]map[twophase.TableID]bool
+// stagedParts has the pieces of transactions that are staged, by table.
+type stagedParts map[twophase.TxnID]map[twophase.TableID][]stagedPiece
 
-func (s stagedParts) note(name string) {
-	if id, ok := parsePayload(name); ok {
-		if s[id.Txn] == nil {
-			s[id.Txn] = map[twophase.TableID]bool{}
-		}
-		s[id.Txn][id.Table] = true
+// stagedPiece lies under a key of the store, or in an object.
+type stagedPiece struct {
+	payloadID
+	key, object string
+}
+
+func (s stagedParts) note(name string, piece stagedPiece) {
+	id, ok := parsePayload(name)
+	if !ok {
+		return
 	}
+	if s[id.Txn] == nil {
+		s[id.Txn] = map[twophase.TableID][]stagedPiece{}
+	}
+	piece.payloadID = id
+	s[id.Txn][id.Table] = append(s[id.Txn][id.Table], piece)
 }
 
 // staged lists the parts in the warehouse, and in the store if that is the old one.
@@ -32,14 +41,15 @@ func (r *rebuilding) staged(ctx context.Context) (stagedParts, error) {
 		if err != nil {
 			return nil, fmt.Errorf("list staged parts: %w", err)
 		}
-		out.note(strings.TrimPrefix(e.Key, prefix))
+		name := strings.TrimPrefix(e.Key, prefix)
+		out.note(name, stagedPiece{object: "staged/" + name})
 	}
 	if r.old == nil {
 		return out, nil
 	}
 	return out, scanKeys(ctx, r.cfg.Store, "pay/", func(it lock.Item) {
 		_, rest, _ := strings.Cut(strings.TrimPrefix(it.Key, "pay/"), "/") // behind the shard
-		out.note(rest)
+		out.note(rest, stagedPiece{key: it.Key})
 	})
 }
 
@@ -232,7 +242,10 @@ func (r *rebuilding) torn(id twophase.TxnID, l *loggedTxn, byID map[twophase.Tab
 		if _, named := r.before.tables[table]; named && byID[table] == nil {
 			continue // left out, or released since
 		}
-		missing := TornPart{ID: table, Version: twophase.NoVersion, Staged: staged[id][table]}
+		missing := TornPart{ID: table, Version: twophase.NoVersion, pieces: staged[id][table]}
+		for _, piece := range missing.pieces {
+			missing.Staged = append(missing.Staged, piece.Digest.String())
+		}
 		if t := byID[table]; t != nil {
 			missing.Name, missing.Cleaned = t.row.Name, !t.unbroken
 		}
@@ -261,8 +274,8 @@ func (t TornTxn) String() string {
 			if p.Version != twophase.NoVersion {
 				fmt.Fprintf(&b, "@%d", p.Version)
 			}
-			if p.Staged {
-				b.WriteString(" (its part is staged)")
+			if len(p.Staged) > 0 {
+				fmt.Fprintf(&b, " (%d pieces are staged)", len(p.Staged))
 			}
 			if p.Cleaned {
 				b.WriteString(" (or in a commit that was cleaned)")

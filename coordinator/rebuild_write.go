@@ -17,6 +17,7 @@ import (
 
 // write carries the plan out. The order matters:
 //
+//  0. What is staged of torn transactions is copied.
 //  1. The older journal in the store gets a record behind which nothing is decided.
 //  2. Owner objects name the new incarnation. A server of the old one, wherever its
 //     journal is, stops when it sees that (checkOwner).
@@ -39,6 +40,9 @@ func (r *rebuilding) write(ctx context.Context) error {
 	}
 	r.c.journal, r.c.ledger = j, newLedger(state, nil)
 	if err := notePlace(ctx, r.cfg); err != nil {
+		return err
+	}
+	if err := r.keepTorn(ctx); err != nil {
 		return err
 	}
 	if err := r.endOld(ctx, &meta); err != nil {
@@ -126,6 +130,39 @@ func (r *rebuilding) entries(meta *lock.Meta) (raw [][]byte, state *twophase.Sta
 		return nil, nil, fmt.Errorf("the journal that was made has %d tables and snapshot %d, planned were %d and %d", len(state.Tables()), state.Shown(), len(r.tables), r.report.Snapshot)
 	}
 	return raw, state, nil
+}
+
+// keepTorn copies what is staged of torn transactions for the tables that miss them:
+// these are settled from here on, and the servers that follow sweep what was staged.
+func (r *rebuilding) keepTorn(ctx context.Context) error {
+	for i := range r.report.Torn {
+		for j := range r.report.Torn[i].Missing {
+			part := &r.report.Torn[i].Missing[j]
+			for _, piece := range part.pieces {
+				name := fmt.Sprintf("lost/%s/%s/%s", piece.Txn, piece.Table, piece.Digest)
+				if err := r.keepPiece(ctx, piece, name); err != nil {
+					return fmt.Errorf("keep a staged part of transaction %s: %w", piece.Txn, err)
+				}
+				part.Kept = append(part.Kept, "_txcoord/"+r.cfg.Name+"/"+name)
+			}
+		}
+	}
+	return nil
+}
+
+func (r *rebuilding) keepPiece(ctx context.Context, piece stagedPiece, name string) error {
+	if piece.object != "" {
+		b, err := r.own.get(ctx, piece.object)
+		if err != nil {
+			return err
+		}
+		return r.own.putOnce(ctx, name, b)
+	}
+	item, err := r.cfg.Store.Get(ctx, piece.key)
+	if err != nil {
+		return err
+	}
+	return r.own.putOnce(ctx, name, item.Value)
 }
 
 // endOld ends the journal that the store holds: who appends there has read the record.

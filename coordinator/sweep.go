@@ -20,6 +20,10 @@ type sweeper struct {
 	mu    sync.Mutex
 	due   []payloadID
 	shown twophase.SnapshotVersion
+
+	// strangers are pieces of another life, and when they were first seen; stranger those
+	// of the listing under way. Only the sweeper's goroutine uses them.
+	strangers, stranger map[payloadID]time.Duration
 }
 
 func newSweeper(c *Catalog) *sweeper { return &sweeper{c: c, ready: make(chan struct{}, 1)} }
@@ -169,6 +173,7 @@ func (w *sweeper) listed(ctx context.Context) (next time.Duration) {
 		next = w.again(ctx, err)
 	}
 	w.remove(ctx, inObject, objects)
+	w.strangers, w.stranger = w.stranger, nil
 	w.facts(ctx)
 	return next
 }
@@ -202,12 +207,29 @@ func (w *sweeper) look(due []payloadID, name string, size int64) []payloadID {
 	case w.mayGo(id):
 		due = append(due, id)
 	case id.Begun > w.c.next():
-		// Of the life before a rebuild, whose journal was longer. No abort of it can be
-		// recorded until this one has come so far; then it expires like others.
+		if w.outlived(id) {
+			due = append(due, id)
+		}
 	case !w.c.decided(id.Txn):
 		w.c.openTxns.adopt(id, size)
 	}
 	return due
+}
+
+// outlived: a piece that began at a position which this journal does not have is of the
+// life before a rebuild, whose journal was longer (or the fold lags, for a moment). No
+// abort of it can be recorded; it goes when any transaction would have expired that was
+// open when it was first seen.
+func (w *sweeper) outlived(id payloadID) bool {
+	first, seen := w.strangers[id]
+	if !seen {
+		first = w.c.cfg.Boot()
+	}
+	if w.stranger == nil {
+		w.stranger = map[payloadID]time.Duration{}
+	}
+	w.stranger[id] = first
+	return w.c.cfg.Boot()-first > w.c.cfg.Limits.MaxTTL
 }
 
 // factsGrace is how long facts that no record names stay: their transaction may be

@@ -211,6 +211,14 @@ func (s *session) showRebuild(r *coordinator.RebuildReport) error {
 		g.row(t.Name, t.Mode, int64(t.Version), versionText(int64(t.Shown)), t.Transactions, t.URI)
 	}
 	rebuildFindings(g, r)
+	for _, t := range r.Torn {
+		for _, p := range t.Missing {
+			for _, kept := range p.Kept {
+				g.gap()
+				g.row("staged part of "+t.Txn.String(), "kept as", kept)
+			}
+		}
+	}
 	return g.flush()
 }
 
@@ -280,6 +288,9 @@ func rebuildJSON(r *coordinator.RebuildReport) object {
 	return append(out, field{"tables", rows}, field{"torn", torn}, field{"findings", findings})
 }
 
+// texts is a list that is there also when it is empty.
+func texts(in []string) []string { return append([]string{}, in...) }
+
 func tornJSON(parts []coordinator.TornPart) []object {
 	out := []object{}
 	for _, p := range parts {
@@ -290,7 +301,7 @@ func tornJSON(parts []coordinator.TornPart) []object {
 		if p.Version != twophase.NoVersion {
 			one = append(one, field{"version", int64(p.Version)})
 		} else {
-			one = append(one, field{"staged", p.Staged}, field{"cleaned", p.Cleaned})
+			one = append(one, field{"staged", texts(p.Staged)}, field{"kept", texts(p.Kept)}, field{"cleaned", p.Cleaned})
 		}
 		out = append(out, one)
 	}
