@@ -114,7 +114,7 @@ func openOnce(ctx context.Context, cfg Config) (*Catalog, error) {
 }
 
 func (c *Catalog) build(ctx context.Context) error {
-	state, err := c.recover(ctx)
+	state, older, err := c.recover(ctx)
 	if err != nil {
 		return err
 	}
@@ -160,6 +160,9 @@ func (c *Catalog) build(ctx context.Context) error {
 	c.publisher.look()
 	c.cfg.Telemetry.Watch(c.observation)
 	c.reportFuture()
+	if older {
+		c.checkpoints.hurry()
+	}
 	return nil
 }
 
@@ -173,70 +176,6 @@ func (c *Catalog) spawn(run func(context.Context)) bool {
 	}
 	c.work.Go(func() { run(c.life) })
 	return true
-}
-
-// recover loads the newest checkpoint that the journal names. The entries after it
-// are folded by catchUp. Another replica may record a newer one meanwhile, and remove
-// objects of the one that is being loaded.
-func (c *Catalog) recover(ctx context.Context) (*twophase.State, error) {
-	at, err := c.newestCheckpoint(ctx)
-	for err == nil {
-		state, failed := c.loadCheckpoint(ctx, at)
-		if failed == nil {
-			return state, nil
-		}
-		was := at
-		if at, err = c.newestCheckpoint(ctx); err == nil && at == was {
-			return nil, fmt.Errorf("checkpoint at %d: %w", at.Position, failed)
-		}
-	}
-	return nil, err
-}
-
-func (c *Catalog) loadCheckpoint(ctx context.Context, at twophase.Checkpointed) (*twophase.State, error) {
-	if at.Object.Name == "" {
-		meta := c.journal.Meta()
-		return twophase.NewState(meta.Catalog, meta.Incarnation), nil
-	}
-	index, err := c.readCheckpoint(ctx, at.Object)
-	if err != nil {
-		return nil, err
-	}
-	return twophase.DecodeCheckpoint(index, func(ref twophase.ObjectRef) ([]byte, error) {
-		return c.readCheckpoint(ctx, ref)
-	})
-}
-
-// newestCheckpoint is the one that the journal's last entry knows of, in its header
-// or among its records.
-func (c *Catalog) newestCheckpoint(ctx context.Context) (at twophase.Checkpointed, err error) {
-	next, err := c.journal.Next(ctx)
-	if err != nil || next == 0 {
-		return at, err
-	}
-	raw, err := c.journal.Read(ctx, next-1)
-	if err != nil {
-		return at, err
-	}
-	last, err := twophase.DecodeEntry(raw)
-	if err != nil {
-		return at, err
-	}
-	at = last.Checkpoint
-	for _, r := range last.Records {
-		if cp, ok := r.(*twophase.Checkpointed); ok && cp.Position >= at.Position {
-			at = *cp
-		}
-	}
-	return at, nil
-}
-
-func (c *Catalog) readCheckpoint(ctx context.Context, ref twophase.ObjectRef) ([]byte, error) {
-	b, err := c.own.get(ctx, "checkpoints/"+ref.Name)
-	if err != nil {
-		return nil, err
-	}
-	return b, ref.Check(b)
 }
 
 // onFold runs after each entry, with the ledger's lock held.
