@@ -90,7 +90,7 @@ func TestVersionForADroppedTableDoesNotLandInTheNewOne(t *testing.T) {
 // is back.
 func TestRootIsRenamedAndPutBack(t *testing.T) {
 	t.Parallel()
-	w := &world{files: true}
+	w := &world{files: true, journal: t.TempDir()}
 	w.cfg.Limits = coordinator.Limits{OwnerInterval: 20 * time.Millisecond}
 	w.open(t)
 	w.create("t", twophase.ModeExclusive)

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/txcoord/txcoord/lock"
 	"github.com/txcoord/txcoord/tables/objstore"
 )
 
@@ -175,6 +176,8 @@ func ailment(err error) (text, remedy string) {
 		}
 	}
 	switch {
+	case errors.Is(err, lock.ErrAway):
+		return "its file was removed, renamed or replaced", "put the file back as it was, and what waits goes on; or stop the server"
 	case errors.Is(err, objstore.ErrLinked):
 		return "a folder of it is a symbolic link by now, which is not followed", "put the folder itself back"
 	case errors.Is(err, objstore.ErrAway):

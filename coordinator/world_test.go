@@ -1,6 +1,7 @@
 package coordinator_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -35,6 +36,7 @@ type world struct {
 	t       testing.TB
 	dir     string
 	files   bool
+	journal string             // with files, the folder of the journal; dir without it
 	cfg     coordinator.Config // Limits, Slots and what else a test sets
 	catalog *coordinator.Catalog
 
@@ -98,7 +100,7 @@ func (w *world) openStore() {
 	if !w.files {
 		return
 	}
-	store, err := boltstore.Open(filepath.Join(w.dir, "journal.db"), boltstore.Config{})
+	store, err := boltstore.Open(filepath.Join(cmp.Or(w.journal, w.dir), "journal.db"), boltstore.Config{})
 	if err != nil {
 		w.t.Fatal(err)
 	}

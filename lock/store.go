@@ -14,6 +14,9 @@ var (
 	// ErrUnknown: the write may have landed, or may land later. A read that finds
 	// nothing concludes nothing.
 	ErrUnknown = errors.New("outcome unknown")
+	// ErrAway: what the store keeps everything in is not where it was opened. Nothing was
+	// carried out.
+	ErrAway = errors.New("the store's file is not in its place any more")
 	// ErrNotFound: there is no such key.
 	ErrNotFound = errors.New("key not found")
 	// ErrTooLarge: the value is past what the store takes in one item.

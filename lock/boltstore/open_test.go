@@ -100,3 +100,44 @@ func TestBadKeysAreRefused(t *testing.T) {
 		}
 	}
 }
+
+// Nothing is written to a file that was taken away, and all goes on once it is back.
+func TestFileThatIsTakenAway(t *testing.T) {
+	dir := t.TempDir()
+	path, aside := filepath.Join(dir, "store.db"), filepath.Join(dir, "aside.db")
+	s, err := boltstore.Open(path, boltstore.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	put := func(key string) error {
+		_, err := s.Put(t.Context(), key, []byte("1"), lock.IfAbsent())
+		return err
+	}
+	if err := put("before"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(path, aside); err != nil {
+		t.Fatal(err)
+	}
+	for _, what := range []string{"removed", "replaced"} {
+		if err := put(what); !errors.Is(err, lock.ErrAway) || errors.Is(err, lock.ErrUnknown) || !strings.Contains(err.Error(), path) {
+			t.Errorf("%s: %v", what, err)
+		}
+		if err := s.Delete(t.Context(), "before"); !errors.Is(err, lock.ErrAway) {
+			t.Errorf("delete, %s: %v", what, err)
+		}
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Rename(aside, path); err != nil {
+		t.Fatal(err)
+	}
+	if err := put("removed"); err != nil {
+		t.Errorf("once it is back: %v", err)
+	}
+	if _, err := s.Get(t.Context(), "before"); err != nil {
+		t.Error(err)
+	}
+}

@@ -45,6 +45,7 @@ var items = []byte("txcoord items 1")
 type Store struct {
 	db       *bbolt.DB
 	path     string
+	file     os.FileInfo // of the open file
 	maxValue int
 	// update is db.Update, except where tests let it fail.
 	update func(func(*bbolt.Tx) error) error
@@ -74,7 +75,16 @@ func Open(path string, cfg Config) (*Store, error) {
 	if err := checkLength(path); err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
-	db, err := openDB(path, options(cfg))
+	var file os.FileInfo
+	o := options(cfg)
+	o.OpenFile = func(path string, flag int, mode os.FileMode) (*os.File, error) {
+		f, err := os.OpenFile(path, flag, mode)
+		if err == nil {
+			file, err = f.Stat()
+		}
+		return f, err
+	}
+	db, err := openDB(path, o)
 	if err != nil {
 		return nil, openError(path, err)
 	}
@@ -82,7 +92,7 @@ func Open(path string, cfg Config) (*Store, error) {
 		return nil, errors.Join(fmt.Errorf("open store %s: %w", path, err), db.Close())
 	}
 	s := &Store{
-		db: db, path: path, maxValue: cfg.MaxValue, update: db.Update,
+		db: db, path: path, file: file, maxValue: cfg.MaxValue, update: db.Update,
 		wake: make(chan struct{}, 1), stopped: make(chan struct{}),
 	}
 	go s.commitAll()
@@ -156,6 +166,16 @@ func syncFolder(dir string) error {
 		return err
 	}
 	return errors.Join(f.Sync(), f.Close())
+}
+
+// inPlace refuses to write to a file that was removed, renamed or replaced since it was
+// opened: nobody would ever read it.
+func (s *Store) inPlace() error {
+	now, err := os.Stat(s.path)
+	if err == nil && os.SameFile(now, s.file) {
+		return nil
+	}
+	return fmt.Errorf("%w: put %s back as it was, and the server goes on; or stop the server", lock.ErrAway, s.path)
 }
 
 // encode makes what the bucket holds for a key; the revision is filled in by plan.

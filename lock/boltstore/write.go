@@ -127,9 +127,18 @@ func (s *Store) commit(group []*write) {
 	if len(group) == 0 {
 		return
 	}
+	if err := s.inPlace(); err != nil { // before anything is written
+		for _, w := range group {
+			w.done <- answer{err: err}
+		}
+		return
+	}
 	p, err := s.plan(group)
 	if err == nil {
 		err = s.apply(p)
+	}
+	if err == nil {
+		err = s.inPlace() // it may have left meanwhile
 	}
 	for i, w := range group {
 		if err != nil {
