@@ -307,8 +307,10 @@ func record(t *testing.T, target string, read func(*http.Request, []byte) reques
 		t.Fatal(err)
 	}
 	rec := &recorder{}
-	// The host stays as it was: it is signed.
-	proxy := &httputil.ReverseProxy{Director: func(r *http.Request) { r.URL.Scheme, r.URL.Host = to.Scheme, to.Host }}
+	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+		r.SetURL(to)
+		r.Out.Host = r.In.Host // it is signed
+	}}
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
