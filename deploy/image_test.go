@@ -98,7 +98,11 @@ func TestUnit(t *testing.T) {
 	put(t, config, regexp.MustCompile(`/(etc|var)/`).ReplaceAllString(read(t, "systemd/txcoord.yaml"), root+"/$1/"))
 	ran(t, nil, program(t), "config", "check", config)
 	print := ran(t, nil, program(t), "config", "print", config)
-	for _, m := range regexp.MustCompile(`(/var/[a-z]+/txcoord)/`).FindAllStringSubmatch(print, -1) {
+	places := regexp.MustCompile(`(/var/[a-z]+/[a-z]+)/`).FindAllStringSubmatch(strings.ReplaceAll(print, root, ""), -1)
+	if len(places) < 3 {
+		t.Errorf("warehouse, journal and audit log are not all below /var: %v", places)
+	}
+	for _, m := range places {
 		folder := map[string]string{"/var/lib/txcoord": "StateDirectory=txcoord\n", "/var/log/txcoord": "LogsDirectory=txcoord\n"}[m[1]]
 		if folder == "" || !strings.Contains(text, folder) {
 			t.Errorf("the unit may not write %s", m[1])
