@@ -218,7 +218,7 @@ func (c *Catalog) onFold(before *foldMarks, e *twophase.Entry) {
 	c.sweeper.published(c.ledger.state)
 	c.publisher.look()
 	c.manifests.look()
-	c.checkpoints.look(e.Position)
+	c.checkpoints.look(e)
 }
 
 // Close stops appending and publishing, and waits for what runs in the background.

@@ -29,19 +29,29 @@ type checkpoints struct {
 	known map[string]bool
 	// series goes into the names of objects.
 	series string
+	// records were folded since the newest checkpoint, under the ledger's lock.
+	records int
 }
 
 func newCheckpoints(c *Catalog) *checkpoints {
 	return &checkpoints{c: c, ready: make(chan struct{}, 1), known: map[string]bool{}}
 }
 
-// look says that an entry was folded. The ledger's lock is held.
-func (k *checkpoints) look(at twophase.Position) {
-	due := k.every()
-	if !k.c.wrote.has(at) {
-		due += due / 2 // first those who append
+// look says that an entry was folded. The ledger's lock is held. A start folds what came
+// after the checkpoint record by record, and large groups make few entries of many: so
+// both count.
+func (k *checkpoints) look(e *twophase.Entry) {
+	due, records := k.every(), k.c.cfg.Limits.CheckpointRecords
+	if !k.c.wrote.has(e.Position) {
+		due, records = due+due/2, records+records/2 // first those who append
 	}
-	if at-k.c.ledger.state.Checkpoint().Position < due {
+	k.records += len(e.Records)
+	for _, r := range e.Records {
+		if _, ok := r.(*twophase.Checkpointed); ok {
+			k.records = 0
+		}
+	}
+	if e.Position-k.c.ledger.state.Checkpoint().Position < due && k.records < records {
 		return
 	}
 	select {

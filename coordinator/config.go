@@ -80,37 +80,38 @@ type Config struct {
 // Limits are the bounds that requests and resources meet. Each is named in the
 // error of a request that is past it.
 type Limits struct {
-	KeyBytes         int           // of a client's key; 512
-	TTL              time.Duration // of a transaction if it does not say; 1 h
-	MaxTTL           time.Duration // 24 h
-	TablesPerTxn     int           // 10,000
-	PartsPerTable    int           // 1,000
-	ReadFiles        int           // files in a read set; 100,000
-	Actions          tables.Limits // of one part
-	InlineBytes      int           // payloads up to this size lie in the store; 16 KiB
-	FactsBytes       int           // facts up to this size stand in the entry; 32 KiB
-	EntryBytes       int           // a group's size; 256 KiB
-	MaxEntryBytes    int           // what one record may be at all; 7 MiB, and no more than the store takes
-	QueueBytes       int64         // payload bytes that wait to be decided or published; 1 GiB
-	PutDeadline      time.Duration // of one commit file's put (R10); 30 s
-	StoreGrace       time.Duration // in which an object store may still apply a put that it accepted (R10); 10 min
-	FreezeAfter      time.Duration // F of R12; 30 s
-	PollInterval     time.Duration // of open tables; 5 s
-	FenceGrace       time.Duration // from a fence's publication to when it counts (R11); 1 h
-	OwnerInterval    time.Duration // between looks at a table's owner object; 10 s
-	OutcomeRetention time.Duration // R of R6; 7 days
-	OutcomeCount     int           // outcomes and snapshots kept; open transactions may double it; 200,000
-	CheckpointEvery  int           // entries between checkpoints; 1,024
-	PutParallel      int           // puts in flight over all rounds; 256
-	MapEvery         int           // snapshots between full manifest maps; 1,000
-	FollowInterval   time.Duration // between looks for what other replicas append, at most; 1 s, five times that where the store tells
-	TakeOverAfter    time.Duration // after which a replica does what follows from another's entry; 500 ms
-	Heartbeat        time.Duration // between announcements of a replica; 5 s
-	MaxCodec         int           // newest encoding of the journal to switch on (R17); the newest that this build knows
-	LeaseTTL         time.Duration // of a lease if it does not say; 24 h
-	MaxLeaseTTL      time.Duration // 30 days
-	LeaseCount       int           // leases of the catalog; 1,000
-	LeaseInterval    time.Duration // between looks for leases that have ended; 10 s
+	KeyBytes          int           // of a client's key; 512
+	TTL               time.Duration // of a transaction if it does not say; 1 h
+	MaxTTL            time.Duration // 24 h
+	TablesPerTxn      int           // 10,000
+	PartsPerTable     int           // 1,000
+	ReadFiles         int           // files in a read set; 100,000
+	Actions           tables.Limits // of one part
+	InlineBytes       int           // payloads up to this size lie in the store; 16 KiB
+	FactsBytes        int           // facts up to this size stand in the entry; 32 KiB
+	EntryBytes        int           // a group's size; 256 KiB
+	MaxEntryBytes     int           // what one record may be at all; 7 MiB, and no more than the store takes
+	QueueBytes        int64         // payload bytes that wait to be decided or published; 1 GiB
+	PutDeadline       time.Duration // of one commit file's put (R10); 30 s
+	StoreGrace        time.Duration // in which an object store may still apply a put that it accepted (R10); 10 min
+	FreezeAfter       time.Duration // F of R12; 30 s
+	PollInterval      time.Duration // of open tables; 5 s
+	FenceGrace        time.Duration // from a fence's publication to when it counts (R11); 1 h
+	OwnerInterval     time.Duration // between looks at a table's owner object; 10 s
+	OutcomeRetention  time.Duration // R of R6; 7 days
+	OutcomeCount      int           // outcomes and snapshots kept; open transactions may double it; 200,000
+	CheckpointEvery   int           // entries between checkpoints; 1,024
+	CheckpointRecords int           // records between checkpoints, should that come first; 16,384
+	PutParallel       int           // puts in flight over all rounds; 256
+	MapEvery          int           // snapshots between full manifest maps; 1,000
+	FollowInterval    time.Duration // between looks for what other replicas append, at most; 1 s, five times that where the store tells
+	TakeOverAfter     time.Duration // after which a replica does what follows from another's entry; 500 ms
+	Heartbeat         time.Duration // between announcements of a replica; 5 s
+	MaxCodec          int           // newest encoding of the journal to switch on (R17); the newest that this build knows
+	LeaseTTL          time.Duration // of a lease if it does not say; 24 h
+	MaxLeaseTTL       time.Duration // 30 days
+	LeaseCount        int           // leases of the catalog; 1,000
+	LeaseInterval     time.Duration // between looks for leases that have ended; 10 s
 }
 
 func (l Limits) withDefaults() Limits {
@@ -134,6 +135,7 @@ func (l Limits) withDefaults() Limits {
 	def(&l.OutcomeRetention, 7*24*time.Hour)
 	def(&l.OutcomeCount, 200_000)
 	def(&l.CheckpointEvery, 1024)
+	def(&l.CheckpointRecords, 16_384)
 	def(&l.PutParallel, 256)
 	def(&l.MapEvery, 1000)
 	def(&l.FollowInterval, time.Second)

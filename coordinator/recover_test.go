@@ -156,3 +156,20 @@ func TestSweepAfterRestart(t *testing.T) {
 		}
 	}
 }
+
+// Few entries of many records are as much to fold at a start as many of few.
+func TestCheckpointIsDueByRecords(t *testing.T) {
+	t.Parallel()
+	w := &world{}
+	w.cfg.Limits.CheckpointRecords = 20
+	w.open(t)
+	w.create("a", twophase.ModeExclusive)
+	for i := range 15 { // one record decides, and one publishes
+		w.commit(fmt.Sprint("k", i), blind("a", fmt.Sprint(i)))
+	}
+	w.eventually("there is a checkpoint", func() bool { return w.status().Checkpoint > 0 })
+	w.restart()
+	if o := w.commit("k3", blind("a", "3")); o.Committed == nil {
+		t.Errorf("%+v", o)
+	}
+}

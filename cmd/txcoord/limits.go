@@ -48,6 +48,7 @@ var limits = []limit{
 	{"outcome_retention", "that outcomes, and so the uniqueness of keys, are kept", "168h", func(c *Config) any { return &c.coordinator.OutcomeRetention }},
 	{"outcome_count", "outcomes that are kept at most", "200000", func(c *Config) any { return &c.coordinator.OutcomeCount }},
 	{"checkpoint_every", "entries between checkpoints of the journal", "1024", func(c *Config) any { return &c.coordinator.CheckpointEvery }},
+	{"checkpoint_records", "records of the journal between its checkpoints, should that come first", "16384", func(c *Config) any { return &c.coordinator.CheckpointRecords }},
 	{"follow_interval", "between looks for what other replicas append, at most; five times that with etcd, which tells", "1s", func(c *Config) any { return &c.coordinator.FollowInterval }},
 	{"take_over_after", "that a replica leaves what follows from another's entry to that one", "500ms", func(c *Config) any { return &c.coordinator.TakeOverAfter }},
 	{"heartbeat", "between announcements of a replica", "5s", func(c *Config) any { return &c.coordinator.Heartbeat }},
