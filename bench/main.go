@@ -358,6 +358,9 @@ func launcher(ctx context.Context, o options) (launch, error) {
 	}
 	return func(dir string, flags ...string) (contend.Running, error) {
 		return contend.NewProcess(binary, dir, func(address string) []string {
+			if o.config.History > 0 {
+				flags = append(flags, "--maintain") // else the tables' logs have no checkpoints, and replaying them is what is measured
+			}
 			if o.etcd != "" {
 				flags = append(flags, "--store", "etcd://"+o.etcd+"/"+etcdPrefix(dir))
 			}

@@ -48,6 +48,9 @@ func B13(ctx context.Context, c Config) (r *measure.Result, err error) {
 	var entries []*entry
 	defer func() { err = errors.Join(err, closeAll(entries)) }()
 	for _, k := range c.Contenders {
+		if k.Name() == "occ" {
+			continue // it leaves transactions over the same three tables in no common order, as the checker finds
+		}
 		e, err := c.open(ctx, "b13", counting(k), max(b3Own*writers, 10))
 		if err != nil {
 			return nil, err
