@@ -26,6 +26,7 @@ type commands struct {
 	Snapshot snapshotCommands `cmd:"" help:"Which versions of all tables belong together."`
 	Status   statusCommand    `cmd:"" help:"How the catalog is."`
 	Health   healthCommand    `cmd:"" help:"Whether a server serves the catalog now: by exit code, for containers. It needs no token."`
+	Top      topCommand       `cmd:"" help:"Watch the catalog: commits and conflicts a second, rounds, slow and frozen tables, replicas."`
 	Doctor   doctorCommand    `cmd:"" help:"Look for what is wrong, or will be: configuration, clocks, places, replicas, tables, other writers."`
 	Config   configCommands   `cmd:"" help:"What a configuration file says."`
 	Access   accessCommand    `cmd:"" help:"Tokens, and what an access file says."`
