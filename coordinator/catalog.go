@@ -34,6 +34,7 @@ type Catalog struct {
 	checkpoints *checkpoints
 	sweeper     *sweeper
 	memory      *memory
+	recorded    *identities
 	backlog     *backlog
 	replicas    *replicas
 	wrote       *wrote
@@ -131,6 +132,7 @@ func (c *Catalog) build(ctx context.Context) error {
 	c.checkpoints = newCheckpoints(c)
 	c.sweeper = newSweeper(c)
 	c.memory = newMemory(state)
+	c.recorded = newIdentities()
 	c.backlog = newBacklog(state, c.cfg.Limits.QueueBytes)
 	c.ledger.onFold = c.onFold
 	if c.cfg.Maintain != nil {
@@ -184,6 +186,7 @@ func (c *Catalog) onFold(before *foldMarks, e *twophase.Entry) {
 		c.wrote.add(e.Position)
 	}
 	c.tables.follow(before, e)
+	c.recorded.note(e, c.journal.Slots())
 	var decided []twophase.TxnID
 	for _, r := range e.Records {
 		switch r := r.(type) {

@@ -15,6 +15,9 @@ const (
 	FsckVersionMissing FsckCode = "VERSION_MISSING"
 	// FsckVersionAltered: a version has other content than was recorded.
 	FsckVersionAltered FsckCode = "VERSION_ALTERED"
+	// FsckCheckpointDiffers: a checkpoint of a table holds another state than the commits up
+	// to its version, or cannot be read.
+	FsckCheckpointDiffers FsckCode = "CHECKPOINT_DIFFERS"
 	// FsckVersionUnreadable: a commit file is torn or malformed, or its tags make no sense.
 	FsckVersionUnreadable FsckCode = "VERSION_UNREADABLE"
 	// FsckVersionUnknown: the journal recorded a later version and never this one.
@@ -77,6 +80,7 @@ var remedies = map[FsckCode]string{
 	FsckCheckpoint:        "bring the objects under checkpoints/ back from a copy or a former version of the bucket; a running server writes new ones",
 	FsckVersionMissing:    "put the file back from a copy or a former version of the bucket",
 	FsckVersionAltered:    "put the file back as it was, from a copy or a former version of the bucket",
+	FsckCheckpointDiffers: "see that the commit files up to it are as they were written; then delete the checkpoint's file and _last_checkpoint, and: txcoord tables maintain TABLE",
 	FsckVersionUnreadable: "put the file back as it was, from a copy or a former version of the bucket",
 	FsckVersionUnknown:    "find out who wrote the file into the log; if it does not belong there, take it away, or restore the table from a copy",
 	FsckIncarnation:       "another life of this catalog writes the table: stop its servers",

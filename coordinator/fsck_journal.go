@@ -175,36 +175,11 @@ func (f *fsck) foldOn(ctx context.Context) (bool, error) {
 // note keeps what the records of an entry say of versions. Those that the fold ignores
 // saw the same log.
 func (f *fsck) note(e *twophase.Entry) {
+	eachSeen(e, f.saw)
 	for _, r := range e.Records {
-		switch r := r.(type) {
-		case *twophase.Published:
-			for _, t := range r.Tables {
-				f.sawAll(t.Table, t.Versions)
-			}
-		case *twophase.Foreign:
-			f.sawAll(r.Table, r.Found)
-			f.saw(r.Table, r.Version, r.Identity)
-		case *twophase.Barrier:
-			f.sawAll(r.Table, r.Found)
-			f.saw(r.Table, r.Version, r.Identity)
-		case *twophase.Range:
+		if r, ok := r.(*twophase.Range); ok {
 			f.ranges[r.Table] = append(f.ranges[r.Table], versionSpan{r.From, r.To})
-			f.saw(r.Table, r.To, r.Identity)
-		case *twophase.Rebuilt:
-			for i := range r.Tables {
-				f.saw(r.Tables[i].Table, r.Tables[i].Version, r.Tables[i].Identity)
-			}
-		case *twophase.Registered:
-			f.saw(r.Table, r.Version, r.Identity)
-		case *twophase.Created:
-			f.saw(r.Table, r.Version, r.Identity)
 		}
-	}
-}
-
-func (f *fsck) sawAll(id twophase.TableID, found []twophase.FoundVersion) {
-	for _, v := range found {
-		f.saw(id, v.Version, v.Identity)
 	}
 }
 

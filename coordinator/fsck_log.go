@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/txcoord/txcoord/tables"
 	"github.com/txcoord/txcoord/tables/objstore"
@@ -168,6 +169,52 @@ func (f *fsck) scan(ctx context.Context, w *wantedTable) (*scannedLog, error) {
 		out.ownerError = e
 	}
 	return out, nil
+}
+
+// checkpoints compares the checkpoints of a table's log with its commits, as far as these
+// are there. A commit that is not what was recorded is said elsewhere, and proves nothing
+// against a checkpoint.
+func (f *fsck) checkpoints(ctx context.Context, w *wantedTable, log *scannedLog) error {
+	if w.stopped || log.covered == twophase.NoVersion {
+		return nil
+	}
+	store, key, err := f.c.cfg.Objects.Open(w.uri)
+	if err != nil {
+		return fmt.Errorf("table %s: %w", w.name, err)
+	}
+	read := f.c.cfg.ReadCheckpoint
+	keeper := tables.NewKeeper(tables.KeeperConfig{
+		Log:      tables.LogConfig{Store: objstore.ReadOnly(store), Key: key, URI: w.uri},
+		Format:   tables.CheckpointFormat{Read: read, ReadHead: read, ReadKeys: read},
+		Recorded: func(v twophase.Version) (twophase.Hash, bool) { return f.agreed(w.id, v) },
+	})
+	found, err := keeper.DifferingCheckpoints(ctx)
+	for _, d := range found {
+		f.found(FsckFinding{
+			Code: FsckCheckpointDiffers, Table: w.name, TableID: w.id, Version: d.Version,
+			What: fmt.Sprintf("%s has %d live files, the commits up to it make %d; or they differ in a file, protocol or metadata", strings.Join(d.Files, ", "), d.Has, d.Want),
+		})
+	}
+	bad, damaged := errors.AsType[*tables.LogError](err)
+	switch {
+	case damaged && bad.Fault == tables.BadCheckpoint:
+		f.found(FsckFinding{Code: FsckCheckpointDiffers, Table: w.name, TableID: w.id, Version: bad.Version, What: bad.Error()})
+		return nil
+	case damaged, errors.Is(err, objstore.ErrNotFound): // said elsewhere; or cleaned meanwhile
+		return nil
+	}
+	return err
+}
+
+// agreed is the one identity that the ring has of a version.
+func (f *fsck) agreed(id twophase.TableID, v twophase.Version) (out twophase.Hash, ok bool) {
+	for _, s := range f.seen[id][v] {
+		if s.identity.IsZero() || ok && s.identity != out {
+			return twophase.Hash{}, false
+		}
+		out, ok = s.identity, true
+	}
+	return out, ok
 }
 
 // readMissing asks once more for what the listing did not show: it may have come while

@@ -26,6 +26,8 @@ type upkeepJob struct {
 	handle *handle
 	keeper *tables.Keeper
 	survey *tables.Survey
+	// recorded is what is known of the table's versions; nil until the survey fits.
+	recorded func(twophase.Version) (twophase.Hash, bool)
 }
 
 // fixedRow is what the journal says of a table at one time.
@@ -91,6 +93,12 @@ func (j *upkeepJob) begin() error {
 	j.keeper = tables.NewKeeper(tables.KeeperConfig{
 		Log: tables.LogConfig{Store: store, Key: key, URI: row.URI}, Format: j.m.cfg.Format, Now: c.cfg.Now,
 		TempDir: j.m.cfg.TempDir, SidecarRows: j.m.cfg.SidecarRows, MaxBytes: j.m.cfg.MaxTableBytes,
+		Recorded: func(v twophase.Version) (twophase.Hash, bool) {
+			if j.recorded == nil {
+				return twophase.Hash{}, false
+			}
+			return j.recorded(v)
+		},
 	})
 	return nil
 }
@@ -130,7 +138,8 @@ func (j *upkeepJob) look(ctx context.Context) error {
 	case marker != row.Marker:
 		return j.contradiction(fmt.Sprintf("the marker is at %d, recorded is %d", marker, row.Marker))
 	}
-	return nil
+	j.recorded, err = j.m.c.identitiesOf(ctx, j.id)
+	return err
 }
 
 func (j *upkeepJob) contradiction(why string) error {
@@ -193,7 +202,7 @@ func (j *upkeepJob) checkpoint(ctx context.Context) error {
 		return nil
 	}
 	if out.Written = j.dry; j.dry {
-		return nil
+		return j.keeper.AsRecorded(ctx, j.survey)
 	}
 	c, err := j.keeper.Checkpoint(ctx, j.survey, j.still)
 	if err != nil {
@@ -253,6 +262,17 @@ func (j *upkeepJob) tell(p *tables.CleanUp, heldBy string) {
 	}
 }
 
+// altered: what is written or removed here would make the damage last. The table goes on as
+// it is, and the finding stays until the next maintenance that finds nothing.
+func (j *upkeepJob) altered(err error) error {
+	bad, _ := errors.AsType[*tables.LogError](err)
+	own, _ := errors.AsType[*Error](j.contradiction(fmt.Sprintf(
+		"version %d has another content (%s): %s. Nothing was written, and nothing removed. Put the file back as it was, from a copy or a former version of the bucket, and maintain again",
+		bad.Version, bad.File, bad.Reason)))
+	own.Table.Version, own.Table.File = bad.Version, bad.File
+	return own
+}
+
 // wrong says in the catalog's own terms what went wrong.
 func (j *upkeepJob) wrong(ctx context.Context, err error) error {
 	var limit *tables.LimitError
@@ -261,6 +281,9 @@ func (j *upkeepJob) wrong(ctx context.Context, err error) error {
 		return limitError(limit.Limit, limit.Value, limit.Max)
 	case errors.Is(err, tables.ErrNoRoom):
 		return &Error{Reason: QuotaExceeded, Message: "there is no room for a temporary file", RetryAfter: time.Minute, Cause: err}
+	}
+	if isAltered(err) {
+		return j.altered(err)
 	}
 	if isDamage(err) {
 		return j.m.c.logFailed(ctx, j.handle, err)

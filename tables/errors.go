@@ -109,11 +109,13 @@ const (
 	BadCheckpoint
 	// BadTags: a version that names a catalog of txcoord and whose tags make no sense.
 	BadTags
+	// Altered: a commit file has other content than was recorded of its version.
+	Altered
 )
 
 var faultNames = [...]string{
 	"none", "not a Delta table", "no such version", "gap in the log", "empty commit", "torn commit",
-	"malformed commit", "no protocol", "no metaData", "unsupported protocol", "bad checkpoint", "bad tags",
+	"malformed commit", "no protocol", "no metaData", "unsupported protocol", "bad checkpoint", "bad tags", "altered commit",
 }
 
 func (f Fault) String() string {

@@ -65,6 +65,10 @@ type KeeperConfig struct {
 	// MaxBytes, if set, bounds what has to be read for one checkpoint. A table past
 	// it is left alone with an error.
 	MaxBytes int64
+	// Recorded, if set, is the identity that was recorded of a version (R9), as far as it
+	// is still known. Nothing is written or removed on the strength of a commit file that
+	// is another one: *LogError Altered.
+	Recorded func(twophase.Version) (twophase.Hash, bool)
 }
 
 // Keeper keeps one table's log in order: it writes checkpoints and removes what has

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
+	"slices"
 	"strings"
 	"time"
 
@@ -123,13 +123,37 @@ func (k *Keeper) PlanCleanUp(ctx context.Context, s *Survey, rules CleanUpRules)
 		if err := k.tooLarge(s.Bytes); err != nil {
 			return nil, err
 		}
-		if err := k.verify(ctx, listing, cut); err != nil {
+		from, err := k.verify(ctx, listing, cut)
+		if err != nil {
+			return nil, err
+		}
+		if err := k.recordedUpTo(ctx, listing, from); err != nil {
 			return nil, err
 		}
 		commit, _ := listing.Commit(cut.Version)
 		out.Cut, out.cut = cut.Version, keptFiles{commit.Info, cut.Files[0]}
 	}
 	return out, k.planSidecars(ctx, listing, out)
+}
+
+// recordedUpTo compares the commits up to a version with what was recorded of them: one that
+// was altered is not removed, since it says so.
+func (k *Keeper) recordedUpTo(ctx context.Context, listing *Listing, last twophase.Version) error {
+	if k.cfg.Recorded == nil {
+		return nil
+	}
+	var at []ListedCommit
+	for _, c := range listing.Commits {
+		if _, known := k.cfg.Recorded(c.Version); known && c.Version <= last {
+			at = append(at, c)
+		}
+	}
+	for batch := range slices.Chunk(at, readAhead) {
+		if _, err := k.fetch(ctx, &source{kept: map[twophase.Version][]byte{}}, batch); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // listAll lists the whole log once, as versions and as files.
@@ -273,92 +297,4 @@ func (k *Keeper) CleanUp(ctx context.Context, plan *CleanUp) (objects int, bytes
 		objects, bytes = objects+1, bytes+o.Size
 	}
 	return objects, bytes, nil
-}
-
-// fingerprint is what two replays of one version have to agree on. The sum over the
-// files does not depend on their order.
-type fingerprint struct {
-	files int64
-	sum   [2]uint64
-	head  string
-}
-
-// verify reads a checkpoint whole, and compares it with a replay of the same
-// version that does without it, if the log has one. *LogError BadCheckpoint if it
-// is not what it stands for.
-func (k *Keeper) verify(ctx context.Context, listing *Listing, c ListedCheckpoint) error {
-	own := source{at: c.Version, checkpoint: &c, kept: map[twophase.Version][]byte{}}
-	got, err := k.fingerprint(ctx, &own)
-	if err != nil {
-		return err
-	}
-	without := *listing
-	without.Checkpoints = nil
-	for _, other := range listing.Checkpoints {
-		if other.Version < c.Version {
-			without.Checkpoints = append(without.Checkpoints, other)
-		}
-	}
-	other, err := k.sourceOf(&without, c.Version)
-	var gap *LogError
-	if errors.As(err, &gap) && gap.Fault == Gap {
-		return nil // nothing else tells what the version holds
-	}
-	if err != nil {
-		return err
-	}
-	want, err := k.fingerprint(ctx, &other)
-	if err != nil {
-		return err
-	}
-	if got != want {
-		return k.log.badCheckpoint(c.Version, c.Files[0].Key,
-			fmt.Errorf("it has %d live files, the log below it %d; or they differ in a file, an application, a domain, protocol or metadata", got.files, want.files))
-	}
-	return nil
-}
-
-func (k *Keeper) fingerprint(ctx context.Context, src *source) (fingerprint, error) {
-	h, err := k.readHead(ctx, src)
-	if err != nil {
-		return fingerprint{}, err
-	}
-	out := fingerprint{head: h.fingerprint()}
-	err = k.filesOf(src).all(ctx, h, func(a *fileAction) error {
-		if a.line.kind != kindAdd {
-			return nil
-		}
-		out.files++
-		sum := keyOf(string(a.key[:]), strconv.FormatInt(a.line.size, 10))
-		for i := range out.sum {
-			for j, b := range sum[8*i : 8*i+8] {
-				out.sum[i] += uint64(b) << (8 * j)
-			}
-		}
-		return nil
-	})
-	return out, err
-}
-
-// fingerprint stands for what matters of the head. Checkpoints leave empty fields
-// of the metadata out, so its raw text cannot be compared.
-func (h *head) fingerprint() string {
-	p, m := h.protocol, h.meta
-	texts := []string{
-		strconv.Itoa(p.MinReader), strconv.Itoa(p.MinWriter), fmt.Sprint(p.ReaderFeatures), fmt.Sprint(p.WriterFeatures),
-		m.ID, m.Schema, fmt.Sprint(m.PartitionColumns), strconv.FormatUint(hashConfig(m.Configuration), 16),
-	}
-	for _, line := range h.headLines()[2:] {
-		texts = append(texts, string(h.essence(line)))
-	}
-	return strconv.FormatUint(hashTexts("head", texts...), 16)
-}
-
-// essence is what a txn or domainMetadata line says, however it is written.
-func (h *head) essence(text []byte) []byte {
-	l := &h.line
-	if l.parse(text, false) != nil {
-		return text
-	}
-	return fmt.Appendf(nil, "%q %d %q %q", l.app, l.version, l.domain, l.configuration)
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 
@@ -91,12 +92,51 @@ func (k *Keeper) fetch(ctx context.Context, src *source, batch []ListedCommit) (
 		return nil, fmt.Errorf("read commits %d to %d of table %s: %w", batch[len(batch)-1].Version, batch[0].Version, k.log.URI, err)
 	}
 	for i, c := range batch {
+		if err := k.asRecorded(ctx, c, raw[i]); err != nil {
+			return nil, err
+		}
 		if src.kept[c.Version] == nil && raw[i] != nil && c.Size <= src.room {
 			src.kept[c.Version] = raw[i]
 			src.room -= c.Size
 		}
 	}
 	return raw, nil
+}
+
+// AsRecorded compares the commits that a survey went by with what was recorded of them, as
+// Checkpoint does. *LogError Altered.
+func (k *Keeper) AsRecorded(ctx context.Context, s *Survey) error {
+	for batch := range slices.Chunk(s.source.commits, readAhead) {
+		if _, err := k.fetch(ctx, &s.source, batch); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// asRecorded compares a commit with what was recorded of its version. raw is nil for a
+// large one, which is read piece by piece for it.
+func (k *Keeper) asRecorded(ctx context.Context, c ListedCommit, raw []byte) error {
+	if k.cfg.Recorded == nil {
+		return nil
+	}
+	want, known := k.cfg.Recorded(c.Version)
+	if !known || want.IsZero() {
+		return nil
+	}
+	got := twophase.HashOf(raw)
+	if raw == nil {
+		var err error
+		if got, err = hashObject(ctx, k.log.Store, c.Info); err != nil {
+			return fmt.Errorf("read %s of table %s: %w", commitName(c.Version), k.log.URI, err)
+		}
+	}
+	if got == want {
+		return nil
+	}
+	e := k.log.fault(Altered, commitName(c.Version), nil)
+	e.Version, e.Reason = c.Version, fmt.Sprintf("its content is %.8s, recorded was %.8s", got, want)
+	return e
 }
 
 // commitLines yields a commit's lines, the last one first, as the last one counts
