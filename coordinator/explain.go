@@ -239,7 +239,7 @@ func freezeRemedy(t *twophase.Table) string {
 	case f.Cause == twophase.CauseStalled:
 		return "make its location reachable and writable; it thaws by itself when its round is published"
 	case f.Cause == twophase.CauseReplaced && t.Recorded != twophase.NoVersion && !strings.HasPrefix(f.Detail, givenUpDetail):
-		return fmt.Sprintf("txcoord tables resolve %s says what it would do, and does it with --yes: if the table's own log is put back first, whole, the table goes on; otherwise it is closed for good", t.Name)
+		return fmt.Sprintf("txcoord tables resolve %s says what it would do, and does it with --yes: if the table's own log is put back first, whole, the table goes on; if a file of it is missing or altered, that is named; a log that is not its own closes it for good", t.Name)
 	case f.Cause == twophase.CauseLost:
 		return fmt.Sprintf("put the part back, and the table goes on by itself; or give the change up: txcoord tables resolve %s --give-up", t.Name)
 	case f.Cause == twophase.CauseContradiction:

@@ -63,7 +63,12 @@ func TestLastCommitAlteredAndPutBack(t *testing.T) {
 			if f := found(t, w.explain("t"), coordinator.FoundFrozen); !strings.Contains(f.Text, "version 2 has other content than was recorded") || !strings.Contains(f.Remedy, "own log is put back") {
 				t.Errorf("%+v", f)
 			}
-			wantReason(t, "resolve, before it is back", w.resolve("t"), coordinator.TooEarly)
+			own := wantReason(t, "resolve, before it is back", w.resolve("t"), coordinator.LogContradiction)
+			if own.Table == nil || own.Table.Version != 2 || !strings.Contains(own.Message, "version 2 has other content") || !strings.Contains(own.Message, "--give-up") {
+				t.Errorf("%v", own)
+			}
+			_, err := w.catalog.Resolve(w.ctx(), coordinator.ResolveRequest{Table: "t", GiveUp: true})
+			wantReason(t, "given up, before it is back", err, coordinator.TooEarly)
 			w.overwrite("t", 2, was)
 			q := coordinator.ResolveRequest{Table: "beside", Preview: true}
 			var plan coordinator.Resolution
@@ -98,6 +103,55 @@ func (w *world) overwrite(table string, v int, content string) {
 	w.t.Helper()
 	if err := w.objects.Put(w.ctx(), commitKey(table, v), []byte(content)); err != nil {
 		w.t.Fatal(err)
+	}
+}
+
+// The log of a replaced table is put back, and one file is not as it was: a resolve names it,
+// as preview too, and closes nothing. With the file the table goes on; without it the operator
+// has to say that it is given up.
+func TestPutBackNotWhole(t *testing.T) {
+	t.Parallel()
+	ways := map[string]func(string) string{"missing": nil, "without rows": withoutAdds}
+	for name, alter := range alterations {
+		ways[name] = alter
+	}
+	for name, alter := range ways {
+		for _, restarted := range []bool{false, true} {
+			w := pending(t, twophase.ModeOpen)
+			whole := map[int]string{}
+			for v := range 3 {
+				whole[v] = w.read("t", v)
+			}
+			w.overwrite("t", 2, whole[2]+"\n")
+			w.start()
+			w.frozenFor(twophase.CauseReplaced)
+			w.overwrite("t", 2, whole[2])
+			if alter == nil {
+				w.drop(commitKey("t", 1))
+			} else {
+				w.overwrite("t", 1, alter(whole[1]))
+			}
+			if restarted {
+				w.restart()
+			}
+			for _, preview := range []bool{true, false} {
+				_, err := w.catalog.Resolve(w.ctx(), coordinator.ResolveRequest{Table: "t", Preview: preview})
+				own := wantReason(t, name, err, coordinator.LogContradiction)
+				if own.Table == nil || own.Table.Version != 1 || !strings.HasSuffix(own.Table.File, "00000000000000000001.json") || !strings.Contains(own.Message, "--give-up") {
+					t.Errorf("%s: %v", name, own)
+				}
+			}
+			plan, err := w.catalog.Resolve(w.ctx(), coordinator.ResolveRequest{Table: "t", GiveUp: true, Preview: true})
+			if err != nil || len(plan.Steps) != 1 || plan.Steps[0].Kind != "thaw" || len(plan.GivenUp) != 1 {
+				t.Errorf("%s: %+v, %v", name, plan, err)
+			}
+			w.overwrite("t", 1, whole[1])
+			if err := w.resolve("t"); err != nil {
+				t.Fatal(err)
+			}
+			w.eventually("the round is published", func() bool { return len(w.status().Rounds) == 0 })
+			w.check(closedRun{})
+		}
 	}
 }
 

@@ -84,12 +84,16 @@ func (c *Catalog) Resolve(ctx context.Context, q ResolveRequest) (Resolution, er
 	if err != nil {
 		return Resolution{}, err
 	}
-	whole, err := c.isMended(ctx, row.ID)
-	if err != nil && !q.GiveUp {
+	found, err := c.isMended(ctx, row.ID)
+	switch {
+	case err != nil && !q.GiveUp:
 		return Resolution{}, lookFirst(row, err)
+	case len(found.damaged) > 0 && !q.GiveUp:
+		return Resolution{}, damagedError(row, found.damaged)
 	}
-	whole = whole || err != nil // given up without a look
-	out, err := c.planResolve(row.ID, q, lost, whole)
+	// Given up without a look, or over what could be mended.
+	found.whole = found.whole || err != nil || len(found.damaged) > 0
+	out, err := c.planResolve(row.ID, q, lost, found.whole)
 	c.namePaths(ctx, out.at, out.GivenUp)
 	switch {
 	case err != nil || q.Preview:

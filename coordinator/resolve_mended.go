@@ -11,11 +11,18 @@ import (
 	"github.com/txcoord/txcoord/twophase"
 )
 
-// isMended reports whether the log of a table that counts as replaced is its own again:
-// a walk from the recorded version finds that in the recorded content, or covered by a
-// checkpoint of this very table, and the state there can be read. Nothing is written. A
-// table that an operator has given up is none.
-func (c *Catalog) isMended(ctx context.Context, id twophase.TableID) (bool, error) {
+// mending is what stands at the place of a table that counts as replaced.
+type mending struct {
+	// whole: the log is its own again. damaged are its versions if it is its own and not whole.
+	whole   bool
+	damaged []damagedVersion
+}
+
+// isMended looks whether the log of a table that counts as replaced is its own again: all
+// recorded versions that are there are what was recorded, a walk from the newest one finds
+// that, or a checkpoint of this very table that covers it, and the state there can be read.
+// Nothing is written. A table that an operator has given up is none.
+func (c *Catalog) isMended(ctx context.Context, id twophase.TableID) (mending, error) {
 	var in twophase.WalkInput
 	ask := false
 	c.ledger.read(func(s *twophase.State) {
@@ -27,12 +34,28 @@ func (c *Catalog) isMended(ctx context.Context, id twophase.TableID) (bool, erro
 		in.LookUp = true
 	})
 	if !ask {
-		return false, nil
+		return mending{}, nil
 	}
 	t, err := c.tables.of(in.Table)
 	if err != nil {
-		return false, err
+		return mending{}, err
 	}
+	shows, err := c.compareLog(ctx, t, in)
+	if err != nil {
+		return mending{}, err
+	}
+	whole, err := c.walksAgain(ctx, t, in)
+	switch {
+	case err != nil:
+		return mending{}, err
+	case len(shows.damaged) > 0 && (whole || shows.own):
+		return mending{damaged: shows.damaged}, nil
+	}
+	return mending{whole: whole}, nil
+}
+
+// walksAgain reports whether a walk of a table's log fits the fold, and its state can be read.
+func (c *Catalog) walksAgain(ctx context.Context, t *handle, in twophase.WalkInput) (bool, error) {
 	_, glance := t.lastSight()
 	end, err := c.walkOnce(ctx, t, in, glance)
 	if isLogsOwn(err) {
