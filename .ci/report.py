@@ -21,6 +21,9 @@ for line in sys.stdin:
     elif action == "build-fail":
         print("".join(outputs.pop((event["ImportPath"], ""), [])), end="")
     elif action == "fail":
+        if not test:  # what did not come to an end, as when the time is over
+            for other in [k for k in outputs if k[0] == package and k[1]]:
+                print("".join(outputs.pop(other)), end="")
         print("".join(outputs.pop(key, [])), end="", flush=True)
     elif action == "skip" and test:
         reason = [o.strip() for o in outputs.get(key, []) if not o.lstrip().startswith(("---", "==="))]
