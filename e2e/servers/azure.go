@@ -5,7 +5,7 @@ package servers
 import (
 	"context"
 	"fmt"
-	"net"
+	"net/http"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -50,7 +50,7 @@ func StartAzure(t testing.TB) *Azure {
 				return nil, err
 			}
 			t.Cleanup(a.Kill)
-			if err = a.Ready(ctx); err == nil || !strings.Contains(err.Error(), "EADDRINUSE") {
+			if err = a.Ready(ctx); err == nil || !taken(err) {
 				return a, err
 			}
 		}
@@ -71,15 +71,32 @@ func launchAzure(modules, dir string) (*Azure, error) {
 			filepath.Join(modules, "azurite", "dist", "src", "blob", "main.js"), "--blobHost", "127.0.0.1", "--blobPort", fmt.Sprint(ports[0]),
 			"--skipApiVersionCheck", "--disableTelemetry", "--silent", "--inMemoryPersistence",
 		},
-		ready: func(ctx context.Context) error {
-			conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
-			if err != nil {
-				return err
-			}
-			return conn.Close()
-		},
+		ready: func(ctx context.Context) error { return answersAs(ctx, a.Endpoint, "Azurite") },
 	}
 	return a, a.launch()
+}
+
+// taken reports whether a server did not start because another one has its port: it
+// ends then, more or less silently.
+func taken(err error) bool {
+	return strings.Contains(err.Error(), "EADDRINUSE") || strings.Contains(err.Error(), "node ended")
+}
+
+// answersAs asks a server who it is: another one may have taken the port before it.
+func answersAs(ctx context.Context, url, who string) error {
+	q, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	a, err := http.DefaultClient.Do(q)
+	if err != nil {
+		return err
+	}
+	defer a.Body.Close()
+	if got := a.Header.Get("Server"); !strings.Contains(got, who) {
+		return fmt.Errorf("%s answers as %q, not as %s", url, got, who)
+	}
+	return nil
 }
 
 // Container makes a container of a new name.
