@@ -70,6 +70,8 @@ type fsck struct {
 	// seen is what entries in the ring say of versions; from is the oldest of them.
 	seen   map[twophase.TableID]map[twophase.Version][]sighting
 	ranges map[twophase.TableID][]versionSpan
+	// logged are the transactions that were found in each table's log.
+	logged map[twophase.TableID]map[twophase.TxnID]twophase.Version
 
 	mu     sync.Mutex
 	report *FsckReport
@@ -171,6 +173,7 @@ func newFsck(ctx context.Context, cfg Config, table string) (*fsck, error) {
 	meta := journal.Meta()
 	return &fsck{
 		c: c, only: table, seen: map[twophase.TableID]map[twophase.Version][]sighting{}, ranges: map[twophase.TableID][]versionSpan{},
+		logged: map[twophase.TableID]map[twophase.TxnID]twophase.Version{},
 		report: &FsckReport{Catalog: meta.Catalog, Incarnation: meta.Incarnation},
 	}, nil
 }

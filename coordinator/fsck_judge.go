@@ -32,6 +32,7 @@ func (f *fsck) judge(w *wantedTable, log *scannedLog) {
 	}
 	f.report.Versions += len(log.versions)
 	j := &judgement{fsck: f, w: w, log: log, place: map[twophase.TxnID]twophase.Version{}}
+	f.logged[w.id] = j.place
 	j.owner()
 	j.contiguous()
 	for _, v := range log.sorted() {

@@ -78,7 +78,8 @@ func (f *fsck) givenUp() {
 }
 
 // payloads reads what is still to be published. A piece that is gone may have been
-// published and swept since: then the journal says so by now.
+// published and swept since: then the journal says so by now. What is in its table's log
+// waits for a record alone.
 func (f *fsck) payloads(ctx context.Context, all []needed) error {
 	err := parallelIndex(len(all), fsckReads, func(i int) error {
 		n := &all[i]
@@ -96,7 +97,7 @@ func (f *fsck) payloads(ctx context.Context, all []needed) error {
 		return err
 	}
 	for _, n := range all {
-		if n.why != nil && f.stillPending(n) {
+		if _, logged := f.logged[n.table.Table][n.txn]; n.why != nil && !logged && f.stillPending(n) {
 			f.found(FsckFinding{Code: FsckPayload, Table: n.table.Name, TableID: n.table.Table, Version: twophase.NoVersion, Txn: n.txn, What: fmt.Sprintf("staged part %s: %v", n.id.Digest, n.why)})
 		}
 	}

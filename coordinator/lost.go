@@ -163,8 +163,57 @@ func (c *Catalog) lostParts(ctx context.Context, id twophase.TableID) ([]*lack, 
 		return nil, err
 	}
 	lost = slices.DeleteFunc(lost, func(l *lack) bool { return !c.needsAny(id, map[twophase.TxnID]bool{l.id.Txn: true}) })
+	if lost, err = c.notInLog(ctx, id, lost); err != nil {
+		return nil, err
+	}
 	slices.SortFunc(lost, func(a, b *lack) int { return compare(a.id.key(), b.id.key()) })
 	return lost, nil
+}
+
+// notInLog leaves out what stands in the table's log already, and waits for its record only:
+// a version that is there needs no payload (R3). Nothing is recorded.
+func (c *Catalog) notInLog(ctx context.Context, id twophase.TableID, lost []*lack) ([]*lack, error) {
+	if len(lost) == 0 {
+		return nil, nil
+	}
+	var in twophase.WalkInput
+	c.ledger.read(func(s *twophase.State) { in = s.WalkInput(id, twophase.NoSight) })
+	if in.Recorded == twophase.NoVersion {
+		return lost, nil // version 0 is one put; nothing is below it that could be walked
+	}
+	in.LookUp = true
+	t, err := c.tables.of(id)
+	if err != nil {
+		return nil, err
+	}
+	_, glance := t.lastSight()
+	end, err := c.walkOnce(ctx, t, in, glance)
+	if err != nil {
+		return nil, err
+	}
+	there := map[twophase.TxnID]bool{}
+	for _, v := range foundBy(end) {
+		for _, txn := range v.Txns {
+			there[txn] = true
+		}
+	}
+	return slices.DeleteFunc(lost, func(l *lack) bool { return there[l.id.Txn] }), nil
+}
+
+// foundBy are the versions of ours that a walk has passed.
+func foundBy(end twophase.WalkEffect) []twophase.FoundVersion {
+	switch end := end.(type) {
+	case twophase.WalkDone:
+		return end.Found
+	case twophase.AppendRecord:
+		switch r := end.Record.(type) {
+		case *twophase.Foreign:
+			return r.Found
+		case *twophase.Barrier:
+			return r.Found
+		}
+	}
+	return nil
 }
 
 // lostOf is what is lost on a table that may wait for that: on itself, or else on the table
