@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/term"
+
 	client "github.com/txcoord/txcoord/clients/go"
 	txcoordv1 "github.com/txcoord/txcoord/proto/txcoord/v1"
 )
@@ -41,15 +43,27 @@ func (c *topCommand) Run(ctx context.Context, s *session) error {
 	in, isFile := s.in.(*os.File)
 	out, outFile := s.out.(*os.File)
 	if s.Output == "table" && isFile && outFile {
-		if _, _, ok := sizeOf(out); ok {
-			if restore, ok := single(in); ok {
-				defer restore()
-				return c.live(ctx, s, keysOf(in), func() (int, int) { w, h, _ := sizeOf(out); return w, h })
+		if _, _, err := term.GetSize(int(out.Fd())); err == nil {
+			if was, err := term.MakeRaw(int(in.Fd())); err == nil {
+				defer func() { _ = term.Restore(int(in.Fd()), was) }() // it could be set a moment ago
+				return c.live(ctx, s, keysOf(in), func() (int, int) { return sizeOf(out) })
 			}
 		}
 	}
 	return c.once(ctx, s)
 }
+
+// sizeOf is a terminal's, in columns and lines; one that has become none is small.
+func sizeOf(out *os.File) (columns, lines int) {
+	columns, lines, err := term.GetSize(int(out.Fd()))
+	if err != nil {
+		return 80, 24
+	}
+	return columns, lines
+}
+
+// interrupt is Ctrl-C on a terminal that hands over single keys.
+const interrupt = 3
 
 // look asks for the status and for the tables.
 func (c *topCommand) look(ctx context.Context, s *session) (v sight, err error) {
@@ -151,7 +165,7 @@ func (c *topCommand) live(ctx context.Context, s *session, keys <-chan byte, siz
 				return err
 			}
 		case k, ok := <-keys:
-			if !ok || k == 'q' || k == 'Q' {
+			if !ok || k == 'q' || k == 'Q' || k == interrupt {
 				return nil
 			}
 			again = k == ' '
