@@ -91,9 +91,11 @@ var rules = []rule{
 	},
 	{pkg: "internal/allocs"},
 	{
-		pkg: "coordinator", own: append([]string{"=coordinator/telemetry"}, domain...),
+		pkg: "coordinator", own: append([]string{"=coordinator/telemetry", "=coordinator/fair", "=coordinator/quota"}, domain...),
 		external: []string{"golang.org/x/sync", "github.com/google/uuid", "github.com/klauspost/compress"},
 	},
+	{pkg: "coordinator/fair", noStd: impure},
+	{pkg: "coordinator/quota", external: []string{"=golang.org/x/time/rate"}},
 	// OpenTelemetry's API only: where things go is for whoever starts a server.
 	{
 		pkg: "coordinator/telemetry", own: []string{"=twophase", "=lock", "=tables/objstore"},
@@ -103,9 +105,9 @@ var rules = []rule{
 		pkg: "coordinator/telemetry/export", own: []string{"=coordinator/telemetry"},
 		external: []string{"go.opentelemetry.io", "github.com/prometheus/client_golang", "=google.golang.org/grpc/stats"},
 	},
-	{pkg: "coordinator/access", external: []string{"github.com/coreos/go-oidc/v3", "go.yaml.in/yaml/v3"}},
+	{pkg: "coordinator/access", own: []string{"=coordinator/quota"}, external: []string{"github.com/coreos/go-oidc/v3", "go.yaml.in/yaml/v3"}},
 	{
-		pkg: "coordinator/rpc", own: append([]string{"=coordinator", "=coordinator/access", "proto/txcoord/v1"}, domain...),
+		pkg: "coordinator/rpc", own: append([]string{"=coordinator", "=coordinator/access", "=coordinator/quota", "proto/txcoord/v1"}, domain...),
 		external: append([]string{"google.golang.org/genproto/googleapis/rpc", "golang.org/x/sys"}, wire...),
 	},
 	{

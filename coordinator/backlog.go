@@ -4,66 +4,71 @@ import (
 	"sync"
 	"time"
 
+	"github.com/txcoord/txcoord/coordinator/quota"
 	"github.com/txcoord/txcoord/twophase"
 )
 
 // backlog counts the payload bytes of transactions that wait to be decided, or are
 // decided and not yet published. Back pressure is by bytes: new transactions are
-// refused while too many wait; what is decided never is.
+// refused while too many wait, and those of one principal while it has half of them and
+// others want some; what is decided never is.
 type backlog struct {
-	mu    sync.Mutex
-	m     map[twophase.TxnID]int64
+	mu     sync.Mutex
+	m      map[twophase.TxnID]waiting
+	budget quota.Budget
+}
+
+// waiting is a transaction's share, and whose it is. What was decided elsewhere, or
+// before this process, is nobody's.
+type waiting struct {
 	bytes int64
-	limit int64
+	by    string
 }
 
 // newBacklog counts what a fold has decided and not published.
-func newBacklog(s *twophase.State, limit int64) *backlog {
-	b := &backlog{m: map[twophase.TxnID]int64{}, limit: limit}
+func newBacklog(s *twophase.State, limit int64, now func() time.Time) *backlog {
+	b := &backlog{m: map[twophase.TxnID]waiting{}, budget: quota.Budget{Name: "queue_bytes", Limit: limit, Large: true, Now: now}}
 	for _, t := range s.Tables() {
 		for _, ch := range t.Pending {
-			b.put(ch.Txn, b.m[ch.Txn]+int64(ch.Part.Shape.Bytes))
+			b.put(ch.Txn, b.m[ch.Txn].bytes+int64(ch.Part.Shape.Bytes))
 		}
 	}
 	return b
 }
 
+// put counts a transaction, whatever waits.
 func (b *backlog) put(id twophase.TxnID, bytes int64) {
-	b.bytes += bytes - b.m[id]
-	b.m[id] = bytes
+	was := b.m[id]
+	b.budget.Add(was.by, bytes-was.bytes)
+	b.m[id] = waiting{bytes, was.by}
 }
 
 // enter lets a transaction in, or refuses it. One alone may be larger than the limit.
-func (b *backlog) enter(id twophase.TxnID, bytes int64) error {
+func (b *backlog) enter(by string, id twophase.TxnID, bytes int64) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if _, ok := b.m[id]; ok {
 		return nil
 	}
-	if b.bytes > 0 && b.bytes+bytes > b.limit {
-		return &Error{
-			Reason: QuotaExceeded, Message: "too much waits to be decided and published; repeat the call later", RetryAfter: time.Second,
-			Limit: &LimitDetail{Name: "queue_bytes", Value: b.bytes + bytes, Limit: b.limit},
-		}
+	if err := b.budget.Take(by, bytes); err != nil {
+		return OverQuota(err)
 	}
-	b.put(id, bytes)
+	b.m[id] = waiting{bytes, by}
 	return nil
 }
 
 // size is what waits, and what may wait.
-func (b *backlog) size() (bytes, limit int64) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.bytes, b.limit
-}
+func (b *backlog) size() (bytes, limit int64) { return b.budget.Used(), b.budget.Limit }
 
 // leave takes transactions out that are published, or will not be.
 func (b *backlog) leave(ids ...twophase.TxnID) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, id := range ids {
-		b.bytes -= b.m[id]
-		delete(b.m, id)
+		if w, ok := b.m[id]; ok {
+			b.budget.Give(w.by, w.bytes)
+			delete(b.m, id)
+		}
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/txcoord/txcoord/coordinator/quota"
 	"github.com/txcoord/txcoord/twophase"
 )
 
@@ -23,7 +24,9 @@ func (c *Catalog) Begin(ctx context.Context, r BeginRequest) (Begun, error) {
 	if err != nil {
 		return Begun{}, err
 	}
-	ref = c.openTxns.add(ref, r.Client)
+	if ref, err = c.openTxns.add(quota.CallerOf(ctx), ref, r.Client); err != nil {
+		return Begun{}, err
+	}
 	return c.begun(ref), nil
 }
 
@@ -107,7 +110,9 @@ func (c *Catalog) extend(ctx context.Context, r BeginRequest) (Begun, error) {
 		return Begun{}, err
 	}
 	ref.deadline = c.cfg.Now().Add(ttl)
-	c.openTxns.add(ref, r.Client)
+	if _, err := c.openTxns.add(quota.CallerOf(ctx), ref, r.Client); err != nil {
+		return Begun{}, err
+	}
 	return c.begun(ref), nil
 }
 

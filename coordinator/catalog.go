@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/txcoord/txcoord/coordinator/quota"
 	"github.com/txcoord/txcoord/lock"
 	"github.com/txcoord/txcoord/twophase"
 )
@@ -29,6 +30,7 @@ type Catalog struct {
 	facts       *factsCache
 	payloads    *payloads
 	openTxns    *openTxns
+	book        *quota.Book
 	publisher   *publisher
 	manifests   *manifests
 	checkpoints *checkpoints
@@ -125,6 +127,8 @@ func (c *Catalog) build(ctx context.Context) error {
 	c.facts = newFactsCache(c.own)
 	c.payloads = newPayloads(c.cfg.Store, c.own, c.cfg.Limits)
 	c.tables = newHandles(c)
+	moment := func() time.Time { return time.Unix(0, 0).Add(c.cfg.Boot()) } // never goes back
+	c.book = &quota.Book{Now: moment}
 	c.openTxns = newOpenTxns(c)
 	c.seq = newSequencer(c)
 	c.publisher = newPublisher(c)
@@ -133,7 +137,7 @@ func (c *Catalog) build(ctx context.Context) error {
 	c.sweeper = newSweeper(c)
 	c.memory = newMemory(state)
 	c.recorded = newIdentities()
-	c.backlog = newBacklog(state, c.cfg.Limits.QueueBytes)
+	c.backlog = newBacklog(state, c.cfg.Limits.QueueBytes, moment)
 	c.ledger.onFold = c.onFold
 	if c.cfg.Maintain != nil {
 		if c.upkeep, err = c.NewMaintainer(*c.cfg.Maintain); err != nil {

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/txcoord/txcoord/coordinator/quota"
 	"github.com/txcoord/txcoord/tables"
 	"github.com/txcoord/txcoord/twophase"
 )
@@ -63,6 +64,9 @@ func (want *content) warn(o Outcome) Outcome {
 func (c *Catalog) decideParts(ctx context.Context, ref txnRef, r CommitRequest, rows []TableInfo, releases []twophase.TableID) (content, error) {
 	if err := c.stillOpen(ref); err != nil {
 		return content{}, err
+	}
+	if err := c.book.Commit(quota.CallerOf(ctx)); err != nil {
+		return content{}, OverQuota(err)
 	}
 	if err := c.checkTables(rows, r.Reads, releases, r.Wait); err != nil {
 		return content{}, err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/txcoord/txcoord/coordinator/quota"
 	"github.com/txcoord/txcoord/tables"
 	"github.com/txcoord/txcoord/tables/objstore"
 	"github.com/txcoord/txcoord/twophase"
@@ -59,7 +60,7 @@ func (c *Catalog) queued(ctx context.Context, d *candidate) error {
 	for _, p := range d.parts {
 		bytes += int64(p.record.Shape.Bytes)
 	}
-	if err := c.backlog.enter(d.ref.id, bytes); err != nil {
+	if err := c.backlog.enter(quota.CallerOf(ctx).Name, d.ref.id, bytes); err != nil {
 		return err
 	}
 	err := c.decideLoop(ctx, d)

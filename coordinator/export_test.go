@@ -3,6 +3,7 @@ package coordinator
 import (
 	"context"
 
+	"github.com/txcoord/txcoord/coordinator/quota"
 	"github.com/txcoord/txcoord/twophase"
 )
 
@@ -14,7 +15,7 @@ func (c *Catalog) Append(ctx context.Context, r twophase.Record) error { return 
 func (c *Catalog) Queued() int {
 	c.seq.mu.Lock()
 	defer c.seq.mu.Unlock()
-	return len(c.seq.queue)
+	return c.seq.queue.Len() + len(c.seq.own)
 }
 
 // SweepAgain is a sweeper of its own, which lists what is stored at each call.
@@ -22,3 +23,9 @@ func (c *Catalog) SweepAgain(ctx context.Context) func() {
 	w := newSweeper(c)
 	return func() { w.listed(ctx) }
 }
+
+// Held is what a principal holds.
+func (c *Catalog) Held(who string, r quota.Resource) int64 { return c.book.Held(who, r) }
+
+// Backlog is how much waits to be decided or published.
+func (c *Catalog) Backlog() int64 { return c.backlog.budget.Used() }

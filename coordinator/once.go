@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/txcoord/txcoord/coordinator/quota"
 	"github.com/txcoord/txcoord/lock"
 	"github.com/txcoord/txcoord/tables"
 	"github.com/txcoord/txcoord/twophase"
@@ -122,6 +123,9 @@ func (c *Catalog) digestOnce(txn twophase.TxnID, t OnceTable, was *twophase.Part
 }
 
 func (c *Catalog) decideOnce(ctx context.Context, ref txnRef, r OnceRequest) (content, error) {
+	if err := c.book.Commit(quota.CallerOf(ctx)); err != nil {
+		return content{}, OverQuota(err)
+	}
 	rows := make([]TableInfo, len(r.Tables))
 	for i, t := range r.Tables {
 		var err error
@@ -172,7 +176,16 @@ func (c *Catalog) stageOnce(ctx context.Context, ref txnRef, client string, t On
 		return nil, err
 	}
 	id := payloadID{Begun: ref.begun, Txn: ref.id, Table: row.ID, Digest: digest}
+	large := len(t.Actions) > c.cfg.Limits.InlineBytes
+	if large {
+		if err := c.openTxns.reserve(quota.CallerOf(ctx), ref, client, id, int64(len(t.Actions))); err != nil {
+			return nil, err
+		}
+	}
 	w, err := c.payloads.prepare(ctx, id, piece)
+	if large && (err != nil || w != nil) {
+		c.openTxns.unreserve(id)
+	}
 	if err != nil {
 		return nil, c.storeError(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/txcoord/txcoord/coordinator/quota"
 	"github.com/txcoord/txcoord/lock"
 	"github.com/txcoord/txcoord/twophase"
 )
@@ -36,19 +37,27 @@ type openTxn struct {
 	pieces  []payloadID
 	// noted: it has an advisory record. Calls that stage and commit in one make none.
 	noted bool
+	// by is the principal for whom it counts; empty if it counts for nobody here. charged
+	// is what of its bytes does, reserved what of that is on its way into the store.
+	by       string
+	charged  int64
+	reserved map[payloadID]int64
 	// counted: tables counts pieces that are not in pieces, from before a restart.
 	counted bool
 }
 
 // openRecord is the advisory record.
 type openRecord struct {
-	Txn      string    `json:"txn"`
-	Key      string    `json:"key,omitempty"`
-	Attempt  uint32    `json:"attempt,omitempty"`
-	Position uint64    `json:"position"`
-	Client   string    `json:"client,omitempty"`
-	Begun    time.Time `json:"begun"`
-	Deadline time.Time `json:"deadline"`
+	Txn      string `json:"txn"`
+	Key      string `json:"key,omitempty"`
+	Attempt  uint32 `json:"attempt,omitempty"`
+	Position uint64 `json:"position"`
+	Client   string `json:"client,omitempty"`
+	// Principal and Writer: for whom it counts, and at which replica.
+	Principal string    `json:"principal,omitempty"`
+	Writer    string    `json:"writer,omitempty"`
+	Begun     time.Time `json:"begun"`
+	Deadline  time.Time `json:"deadline"`
 	// Tables, and how many bytes and parts are staged for each.
 	Tables []string `json:"tables,omitempty"`
 	Bytes  []int64  `json:"bytes,omitempty"`
@@ -62,27 +71,42 @@ func newOpenTxns(c *Catalog) *openTxns {
 // add notes an open transaction, or a later deadline of one. It returns the reference
 // to go on with: a transaction that is open here keeps the position of its first
 // Begin, so that what was staged under it is found.
-func (o *openTxns) add(ref txnRef, client string) txnRef { return o.hold(ref, client, true) }
-
-func (o *openTxns) hold(ref txnRef, client string, note bool) txnRef {
-	if o.c.decided(ref.id) {
-		return ref
-	}
-	ref = o.insert(ref, client, note)
-	if o.c.decided(ref.id) { // meanwhile, so nobody else takes it out
-		o.done([]twophase.TxnID{ref.id})
-	}
-	return ref
+func (o *openTxns) add(by quota.Caller, ref txnRef, client string) (txnRef, error) {
+	return o.hold(by, ref, client, true)
 }
 
-func (o *openTxns) insert(ref txnRef, client string, note bool) txnRef {
+func (o *openTxns) hold(by quota.Caller, ref txnRef, client string, note bool) (txnRef, error) {
+	if o.c.decided(ref.id) {
+		return ref, nil
+	}
+	ref, err := o.insert(by, ref, client, note)
+	if err == nil && o.c.decided(ref.id) { // meanwhile, so nobody else takes it out
+		o.done([]twophase.TxnID{ref.id})
+	}
+	return ref, err
+}
+
+// insert refuses what would be one more than its principal may have open.
+func (o *openTxns) insert(by quota.Caller, ref txnRef, client string, note bool) (txnRef, error) {
 	floor := o.c.floor()
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	t := o.m[ref.id]
-	if t == nil || t.ref.begun < floor {
+	if t != nil && t.ref.begun < floor {
+		o.dropLocked(t)
+		t = nil
+	}
+	if t == nil || t.by == "" {
+		if err := o.c.book.Take(by, quota.OpenTransactions, 1); err != nil {
+			return ref, OverQuota(err)
+		}
+	}
+	if t == nil {
 		t = &openTxn{ref: ref, client: client, begun: o.c.cfg.Now(), tables: map[twophase.TableID]*StagedTable{}}
 		o.m[ref.id] = t
+	}
+	if t.by == "" {
+		t.by = by.Name
 	}
 	if left := ref.deadline.Sub(o.c.cfg.Now()); o.c.cfg.Boot()+left > t.expires {
 		t.expires, t.ref.deadline = o.c.cfg.Boot()+left, ref.deadline
@@ -90,17 +114,33 @@ func (o *openTxns) insert(ref txnRef, client string, note bool) txnRef {
 	t.noted = t.noted || note
 	o.changedLocked(t)
 	ref.begun = t.ref.begun
-	return ref
+	return ref, nil
+}
+
+// dropLocked takes a transaction out, and gives back what its principal had taken for
+// it: the one place where that is done.
+func (o *openTxns) dropLocked(t *openTxn) {
+	delete(o.m, t.ref.id)
+	if t.by != "" {
+		o.c.book.Give(t.by, quota.StagedBytes, t.charged)
+		o.c.book.Give(t.by, quota.OpenTransactions, 1)
+	}
 }
 
 // staged notes a piece of an open transaction; with an advisory record, if note is set.
 func (o *openTxns) staged(ref txnRef, client string, id payloadID, name string, bytes int64, note bool) {
-	o.hold(ref, client, note)
+	_, _ = o.hold(quota.Caller{}, ref, client, note) // nobody's: is not refused
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	t := o.m[ref.id]
 	if t == nil || slices.Contains(t.pieces, id) {
 		return
+	}
+	if _, ok := t.reserved[id]; ok {
+		delete(t.reserved, id)
+	} else if t.by != "" {
+		t.charged += bytes
+		o.c.book.Add(t.by, quota.StagedBytes, bytes)
 	}
 	t.pieces = append(t.pieces, id)
 	st := t.tables[id.Table]
@@ -158,7 +198,7 @@ func (o *openTxns) done(ids []twophase.TxnID) []payloadID {
 	for _, id := range ids {
 		if t, ok := o.m[id]; ok {
 			pieces = append(pieces, t.pieces...)
-			delete(o.m, id)
+			o.dropLocked(t)
 			o.changedLocked(t)
 		}
 	}
@@ -287,6 +327,9 @@ func (o *openTxns) save(ctx context.Context, id twophase.TxnID) error {
 			Txn: id.String(), Key: t.ref.key, Attempt: t.ref.attempt, Position: uint64(t.ref.begun), Client: t.client,
 			Begun: t.begun, Deadline: t.ref.deadline,
 		}
+		if t.by != "" {
+			rec.Principal, rec.Writer = t.by, o.c.replicas.writer()
+		}
 		for _, st := range t.tables {
 			rec.Tables, rec.Bytes, rec.Parts = append(rec.Tables, string(st.Table)), append(rec.Bytes, st.Bytes), append(rec.Parts, st.Parts)
 		}
@@ -302,7 +345,8 @@ func (o *openTxns) save(ctx context.Context, id twophase.TxnID) error {
 
 // restore takes up what a dead process had noted.
 func (o *openTxns) restore(id twophase.TxnID, rec *openRecord) {
-	o.add(txnRef{id: id, key: rec.Key, attempt: rec.Attempt, begun: twophase.Position(rec.Position), deadline: rec.Deadline}, rec.Client)
+	ref := txnRef{id: id, key: rec.Key, attempt: rec.Attempt, begun: twophase.Position(rec.Position), deadline: rec.Deadline}
+	_, _ = o.add(quota.Caller{}, ref, rec.Client) // nobody's: is not refused
 	staged := o.stagedIn(rec)
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -315,6 +359,7 @@ func (o *openTxns) restore(id twophase.TxnID, rec *openRecord) {
 	for table, st := range staged {
 		t.tables[table] = st
 	}
+	o.countLocked(t, rec)
 }
 
 // load reads the advisory records after a restart. A deadline counts anew from here

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/txcoord/txcoord/coordinator/quota"
 	"github.com/txcoord/txcoord/twophase"
 )
 
@@ -49,7 +50,8 @@ func (o *openTxns) observe(id twophase.TxnID, rec *openRecord) {
 // about it.
 func (o *openTxns) take(id twophase.TxnID, rec *openRecord, deadline time.Time) {
 	staged := o.stagedIn(rec)
-	o.insert(txnRef{id: id, key: rec.Key, attempt: rec.Attempt, begun: twophase.Position(rec.Position), deadline: rec.Deadline}, rec.Client, false)
+	ref := txnRef{id: id, key: rec.Key, attempt: rec.Attempt, begun: twophase.Position(rec.Position), deadline: rec.Deadline}
+	_, _ = o.insert(quota.Caller{}, ref, rec.Client, false) // nobody's here: is not refused
 	o.mu.Lock()
 	if t := o.m[id]; t != nil {
 		t.ref.deadline, t.begun, t.counted = deadline, rec.Begun, true

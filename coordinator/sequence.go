@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/txcoord/txcoord/coordinator/fair"
+	"github.com/txcoord/txcoord/coordinator/quota"
 	"github.com/txcoord/txcoord/coordinator/telemetry"
 	"github.com/txcoord/txcoord/lock"
 	"github.com/txcoord/txcoord/twophase"
@@ -20,9 +22,12 @@ import (
 type sequencer struct {
 	c *Catalog
 
-	mu    sync.Mutex
-	queue []*submission
-	ready chan struct{} // holds one token while the queue may have something
+	mu sync.Mutex
+	// queue holds the requests of clients; records of the coordinator and of operators
+	// wait in own, and go before them.
+	queue fair.Queue[*submission]
+	own   []*submission
+	ready chan struct{} // holds one token while something may wait
 
 	losses   twophase.Losses
 	forwards chan struct{} // holds a token per call that was sent on (R15)
@@ -46,6 +51,8 @@ type submission struct {
 	left *atomic.Bool
 	// queued is when it began to wait.
 	queued telemetry.Queued
+	// place in the queue, while it is taken out of it; nil for what waits in own.
+	place *fair.Item[*submission]
 }
 
 func newSequencer(c *Catalog) *sequencer {
@@ -65,7 +72,7 @@ func (s *sequencer) send(ctx context.Context, what submission) error {
 	sub.answer, sub.left = make(chan error, 1), new(atomic.Bool)
 	failed := s.c.troubles.failed()
 	sub.queued = s.c.cfg.Telemetry.Queued(ctx)
-	s.enqueue(sub)
+	s.enqueue(quota.CallerOf(ctx).Name, sub)
 	look := time.NewTicker(storeTroubleAfter / 4)
 	defer look.Stop()
 	for {
@@ -85,9 +92,13 @@ func (s *sequencer) send(ctx context.Context, what submission) error {
 	}
 }
 
-func (s *sequencer) enqueue(sub *submission) {
+func (s *sequencer) enqueue(who string, sub *submission) {
 	s.mu.Lock()
-	s.queue = append(s.queue, sub)
+	if sub.request.Record != nil {
+		s.own = append(s.own, sub)
+	} else {
+		s.queue.Push(who, int64(sub.request.Size()), sub)
+	}
 	s.mu.Unlock()
 	s.signal()
 }
@@ -105,7 +116,9 @@ func (s *sequencer) run(ctx context.Context) {
 		select {
 		case <-s.ready:
 		case <-ctx.Done():
-			s.answerAll(s.take(), ctx.Err())
+			for group := s.take(); len(group) > 0; group = s.take() {
+				s.answerAll(group, ctx.Err())
+			}
 			return
 		}
 		group := s.take()
@@ -115,33 +128,66 @@ func (s *sequencer) run(ctx context.Context) {
 		rest, err := s.group(ctx, group)
 		if err != nil {
 			s.answerAll(rest, err)
-			continue
+			rest = nil
 		}
-		if len(rest) > 0 {
-			s.putBack(rest)
-		}
+		s.putBack(rest)
 	}
 }
 
+// groupFactor is how much more is taken than one entry holds: some of it is decided
+// already, or loses, which takes less room than what it asked for.
+const groupFactor = 4
+
+// take takes out what the next entry is made of, in the order of its decisions: an equal
+// share of each principal that waits, so that the little that one sends is in the next
+// entry whatever others have queued.
 func (s *sequencer) take() []*submission {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	q := slices.DeleteFunc(s.queue, func(sub *submission) bool { return sub.left.Load() })
-	s.queue = nil
-	return q
+	left := func(sub *submission) bool { return sub.left.Load() }
+	group := slices.DeleteFunc(s.own, left)
+	s.own = nil
+	for _, it := range s.queue.Take(groupFactor*int64(s.c.cfg.Limits.EntryBytes), left) {
+		it.Value.place = it
+		group = append(group, it.Value)
+	}
+	return group
 }
 
+// putBack puts back what was not decided, where it was, and has the next group made if
+// anything waits.
 func (s *sequencer) putBack(rest []*submission) {
 	s.mu.Lock()
-	s.queue = append(rest, s.queue...)
+	var own []*submission
+	for _, sub := range rest {
+		if sub.place == nil {
+			own = append(own, sub)
+		} else {
+			s.queue.Return(sub.place)
+		}
+	}
+	s.own = append(own, s.own...)
+	waits := len(s.own)+s.queue.Len() > 0
 	s.mu.Unlock()
-	s.signal()
+	if waits {
+		s.signal()
+	}
 }
 
 func (s *sequencer) answerAll(group []*submission, err error) {
 	for _, sub := range group {
-		sub.answer <- err
+		s.answer(sub, err)
 	}
+}
+
+// answer tells who waits, and the queue that it was served.
+func (s *sequencer) answer(sub *submission, err error) {
+	if sub.place != nil {
+		s.mu.Lock()
+		s.queue.Done(sub.place)
+		s.mu.Unlock()
+	}
+	sub.answer <- err
 }
 
 // group decides the requests against the present fold, appends the entry and folds
@@ -169,7 +215,7 @@ func (s *sequencer) group(ctx context.Context, group []*submission) ([]*submissi
 		case a.Deferred:
 			again = append(again, group[i])
 		default:
-			group[i].answer <- a.Refused
+			s.answer(group[i], a.Refused)
 		}
 	}
 	if len(decision.Records) == 0 {
@@ -204,7 +250,7 @@ func (s *sequencer) admit(ctx context.Context, group []*submission) (now, later 
 		case !ok:
 			later = append(later, sub)
 		case ring.MustCheckpoint(next, cp.Position):
-			sub.answer <- &twophase.Refused{Reason: twophase.ReasonStale, Detail: "the ring is full, and this checkpoint is too old to make room"}
+			s.answer(sub, &twophase.Refused{Reason: twophase.ReasonStale, Detail: "the ring is full, and this checkpoint is too old to make room"})
 		default:
 			now = append(now, sub)
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/txcoord/txcoord/coordinator/quota"
 	"github.com/txcoord/txcoord/lock"
 	"github.com/txcoord/txcoord/tables"
 	"github.com/txcoord/txcoord/twophase"
@@ -36,7 +37,12 @@ func (c *Catalog) stage(ctx context.Context, ref txnRef, r StageRequest) (Staged
 	if o, ok := c.decidedOutcome(ref.id); ok && o.Committed != nil {
 		return out, c.partOf(o, id)
 	}
+	by := quota.CallerOf(ctx)
+	if err := c.openTxns.reserve(by, ref, r.Client, id, int64(len(r.Actions))); err != nil {
+		return Staged{}, err
+	}
 	if err := c.payloads.stage(ctx, id, p); err != nil {
+		c.openTxns.unreserve(id)
 		return Staged{}, c.storeError(fmt.Errorf("stage a part of %s: %w", row.Name, err))
 	}
 	c.openTxns.staged(ref, r.Client, id, row.Name, int64(len(r.Actions)), true)

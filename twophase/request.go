@@ -15,6 +15,24 @@ type Request struct {
 	Base Base
 }
 
+// Size is about what the request takes in an entry if it gets the record that it asks
+// for: a commit that loses takes less.
+func (r *Request) Size() int {
+	switch {
+	case r.Record != nil:
+		return recordSize(r.Record)
+	case r.Abort != nil:
+		return recordSize(r.Abort)
+	}
+	size := recordSize(r.Commit.Record)
+	for i := range r.Commit.Record.Parts {
+		if p := &r.Commit.Record.Parts[i]; p.FactsRef.Name != "" {
+			size -= len(p.Facts) // stand elsewhere
+		}
+	}
+	return size
+}
+
 // CommitRequest asks to decide a transaction.
 type CommitRequest struct {
 	// Record is what will stand in the journal. Facts of each part are set, even

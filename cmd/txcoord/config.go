@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/txcoord/txcoord/coordinator"
+	"github.com/txcoord/txcoord/coordinator/quota"
 	"github.com/txcoord/txcoord/coordinator/rpc"
 	"github.com/txcoord/txcoord/coordinator/telemetry"
 	"github.com/txcoord/txcoord/tables"
@@ -53,6 +54,7 @@ type Config struct {
 	coordinator coordinator.Limits
 	maintain    coordinator.MaintainConfig
 	rpc         rpc.Limits
+	quota       quota.Limits
 	env         lookup // for secrets; nil has none
 	peerCA      string // authorities that other replicas' certificates are checked against
 	readOnly    bool   // nothing is written into the store
@@ -73,6 +75,7 @@ func (c *Config) Validate() error {
 	if err := c.validateLocations(); err != nil {
 		return err
 	}
+	c.quota = quota.Defaults()
 	for _, name := range sortedKeys(c.Limit) {
 		if err := setLimit(c, name, c.Limit[name]); err != nil {
 			return err

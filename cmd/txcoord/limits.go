@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/txcoord/txcoord/coordinator/quota"
 	"github.com/txcoord/txcoord/twophase"
 )
 
@@ -14,7 +15,8 @@ type limit struct {
 	name, about string
 	// def is the default, for people.
 	def string
-	// field is where it stands in a Config: a *int, *int64, *uint32 or *time.Duration.
+	// field is where it stands in a Config: a *int, *int64, *uint32, *time.Duration or
+	// principalLimit.
 	field func(c *Config) any
 }
 
@@ -24,6 +26,11 @@ var limits = []limit{
 	{"chunk_bytes", "of one chunk of a stream", "1MiB", func(c *Config) any { return &c.rpc.ChunkBytes }},
 	{"stream_bytes", "that all streams hold in memory together", "1GiB", func(c *Config) any { return &c.rpc.StreamBytes }},
 	{"calls", "that one connection has open", "10000", func(c *Config) any { return &c.rpc.Calls }},
+	{quota.NameOpenTransactions, "that one principal began in one catalog and that are not decided; 0 for none", "100000", principal(quota.NameOpenTransactions)},
+	{quota.NameStagedBytes, "of parts of those; 0 for none", "64GiB", principal(quota.NameStagedBytes)},
+	{quota.NameCommits, "a second of one principal in one catalog, as many at once; 0 for none", "10000", principal(quota.NameCommits)},
+	{quota.NameCalls, "of one principal in one catalog under way at a time; 0 for none", "10000", principal(quota.NameCalls)},
+	{quota.NameStreams, "of one principal in one catalog under way at a time: parts streamed in, and watches; 0 for none", "1000", principal(quota.NameStreams)},
 	{"idle_ping", "without traffic, after which a connection is asked whether it lives", "30s", func(c *Config) any { return &c.rpc.IdlePing }},
 	{"key_bytes", "of a client's key", "512", func(c *Config) any { return &c.coordinator.KeyBytes }},
 	{"default_ttl", "of a transaction that does not say", "1h", func(c *Config) any { return &c.coordinator.TTL }},
@@ -66,6 +73,16 @@ var limits = []limit{
 	{"map_every", "snapshots between manifests that list all tables", "1000", func(c *Config) any { return &c.coordinator.MapEvery }},
 }
 
+// principal is a limit of one principal.
+func principal(name string) func(c *Config) any {
+	return func(c *Config) any { return principalLimit{name, &c.quota} }
+}
+
+type principalLimit struct {
+	name   string
+	limits *quota.Limits
+}
+
 func setLimit(c *Config, name, value string) error {
 	for _, l := range limits {
 		if l.name == name {
@@ -101,6 +118,10 @@ func (l limit) set(c *Config, value string) error {
 			return usage("--limit "+l.name, value, "give a number from 1 to 4294967295")
 		}
 		*f = uint32(n)
+	case principalLimit:
+		if err := f.limits.Set(f.name, value); err != nil {
+			return usage("--limit "+l.name, value, err.Error())
+		}
 	default:
 		return fmt.Errorf("limit %s has a field of type %T", l.name, f)
 	}

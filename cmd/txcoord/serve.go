@@ -72,7 +72,7 @@ func serve(ctx context.Context, c *Config, catalog string, out, log io.Writer) (
 		return err
 	}
 	server, err := rpc.NewServer(rpc.Config{
-		Find: running.find, Dial: dial, Version: version(), Limits: c.rpc, Log: logger,
+		Find: running.find, Dial: dial, Version: version(), Limits: c.rpc, Quota: c.quota, Log: logger,
 		Access: guards.access, TLS: guards.tls, Audit: guards.audit,
 		Stats: observed.telemetry.Server(),
 	})

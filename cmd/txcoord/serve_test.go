@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/txcoord/txcoord/coordinator/quota"
 )
 
 const schema = `{"type":"struct","fields":[{"name":"id","type":"long","nullable":true,"metadata":{}}]}`
@@ -229,11 +231,18 @@ func TestLimitsAreNamedAsErrorsNameThem(t *testing.T) {
 	if found < 10 {
 		t.Errorf("found %d limits in the code", found)
 	}
+	for _, name := range quota.Names() {
+		if !known[name] {
+			t.Errorf("limit %s of principals is not among those that can be set", name)
+		}
+	}
 }
 
 func TestLimitsReachTheServer(t *testing.T) {
-	s := startServer(t, "--limit", "key_bytes=4", "--limit", "message_bytes=2KiB", "--limit", "chunk_bytes=1KiB")
+	s := startServer(t, "--limit", "principal_open_transactions=1", "--limit", "principal_calls=0", "--limit", "key_bytes=4", "--limit", "message_bytes=2KiB", "--limit", "chunk_bytes=1KiB")
 	s.ok("tx", "begin", "--key", "abcd")
+	s.ok("tx", "begin", "--key", "abcd")
+	s.fails(10, []string{"--timeout", "5s", "tx", "begin", "--key", "abce"}, "QUOTA_EXCEEDED", "name: principal_open_transactions", "value: 2", "limit: 1")
 	s.fails(2, []string{"tx", "begin", "--key", "abcde"}, "LIMIT_EXCEEDED", "name: key_bytes", "value: 5", "limit: 4")
 	s.fails(2, []string{"tx", "begin", "--key", strings.Repeat("x", 3000)}, "name: message_bytes")
 }

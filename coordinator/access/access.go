@@ -28,6 +28,7 @@ type file struct {
 	Issuers  []Issuer           `yaml:"issuers"`
 	Roles    map[string][]Grant `yaml:"roles"`
 	Bindings []Binding          `yaml:"bindings"`
+	Quotas   []Quota            `yaml:"quotas"`
 }
 
 // Access is what an access file says. The nil Access lets everybody do everything.
@@ -89,6 +90,10 @@ func parse(raw []byte, client *http.Client) (*rules, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := checkQuotas(f.Quotas, f.Roles); err != nil {
+		return nil, err
+	}
+	policy.quotas = f.Quotas
 	r := &rules{policy: policy}
 	if r.tokens, err = newTokens(f.Tokens); err != nil {
 		return nil, err

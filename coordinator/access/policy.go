@@ -62,6 +62,7 @@ type Binding struct {
 type Policy struct {
 	roles    map[string][]Grant
 	bindings []Binding
+	quotas   []Quota
 }
 
 // Rights are what one principal may do in one catalog. Nil: everything.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/txcoord/txcoord/coordinator"
 	"github.com/txcoord/txcoord/coordinator/access"
+	"github.com/txcoord/txcoord/coordinator/quota"
 	"github.com/txcoord/txcoord/twophase"
 )
 
@@ -32,14 +33,39 @@ type service struct {
 	faults  faults
 	version string
 	limits  Limits
-	memory  *budget
+	memory  *quota.Budget
+	// quota is that of who has none of its own; book counts calls and streams.
+	quota quota.Limits
+	book  *quota.Book
 	// stopping ends watches; the catalogs end everything else.
 	stopping <-chan struct{}
 }
 
-// enter finds the request's catalog and waits until its fold holds what the
-// client has seen. Every call begins here.
-func (s *service) enter(ctx context.Context, q request) (Catalog, error) {
+// enter finds the request's catalog, counts the call among its caller's, and waits until
+// the catalog's fold holds what the client has seen. Every call begins here, and leaves
+// if it was let in.
+func (s *service) enter(ctx context.Context, q request, kind quota.Resource) (_ Catalog, leave func(), _ error) {
+	c, name, err := s.catalog(ctx, q)
+	if err != nil {
+		return nil, nil, err
+	}
+	by := s.payer(ctx, name)
+	if leave, err = s.count(by, name, kind); err != nil {
+		return nil, nil, err
+	}
+	c = billed{Catalog: c, by: by}
+	if q.GetAtLeastSnapshot() == 0 {
+		return c, leave, nil
+	}
+	if err := c.AtLeast(ctx, twophase.SnapshotVersion(q.GetAtLeastSnapshot())); err != nil {
+		leave()
+		return nil, nil, err
+	}
+	return c, leave, nil
+}
+
+// catalog finds the request's, as its caller may see it.
+func (s *service) catalog(ctx context.Context, q request) (Catalog, string, error) {
 	name := q.GetCatalog()
 	if name == "" {
 		name = DefaultCatalog
@@ -49,22 +75,19 @@ func (s *service) enter(ctx context.Context, q request) (Catalog, error) {
 	rights := s.access.Policy().Rights(caller.who, name)
 	if !rights.Any() {
 		caller.note.deny()
-		return nil, &coordinator.Error{
+		return nil, name, &coordinator.Error{
 			Reason:  coordinator.PermissionDenied,
 			Message: fmt.Sprintf("%s may do nothing in catalog %q; a role has to be bound to it", text(caller.who.Name(), maxValue), text(name, maxValue)),
 		}
 	}
 	c, err := s.find(name)
 	if err != nil {
-		return nil, err
+		return nil, name, err
 	}
 	if s.guarded {
 		c = guard{in: c, rights: rights, who: caller.who, name: name, note: caller.note}
 	}
-	if q.GetAtLeastSnapshot() == 0 {
-		return c, nil
-	}
-	return c, c.AtLeast(ctx, twophase.SnapshotVersion(q.GetAtLeastSnapshot()))
+	return c, name, nil
 }
 
 // NoCatalog is the error of a catalog that is not served.
@@ -80,10 +103,11 @@ func NoCatalog(name string) error {
 func unary[A proto.Message](
 	ctx context.Context, s *service, q request, do func(c Catalog) (A, error),
 ) (none A, _ error) {
-	c, err := s.enter(ctx, q)
+	c, leave, err := s.enter(ctx, q, quota.Calls)
 	if err != nil {
 		return none, s.faults.status(ctx, err)
 	}
+	defer leave()
 	a, err := do(c)
 	if err != nil {
 		return none, s.faults.status(ctx, err)

@@ -19,6 +19,7 @@ import (
 
 	"github.com/txcoord/txcoord/coordinator"
 	"github.com/txcoord/txcoord/coordinator/access"
+	"github.com/txcoord/txcoord/coordinator/quota"
 	pb "github.com/txcoord/txcoord/proto/txcoord/v1"
 )
 
@@ -35,6 +36,9 @@ type Config struct {
 	// Version is what GetStatus answers.
 	Version string
 	Limits  Limits
+	// Quota bounds each principal in each catalog, where Access says nothing else; zero
+	// fields bound nothing.
+	Quota quota.Limits
 	// Access says who may call, and what he may do then. Nil: everybody, everything.
 	Access *access.Access
 	// TLS encrypts what is not a Unix socket. Nil: nothing does.
@@ -73,6 +77,9 @@ func NewServer(c Config) (*Server, error) {
 	if err := c.Limits.Validate(); err != nil {
 		return nil, err
 	}
+	if err := c.Quota.Validate(); err != nil {
+		return nil, err
+	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
@@ -84,7 +91,8 @@ func NewServer(c Config) (*Server, error) {
 	s.grpc = grpc.NewServer(options(c, s.stopping)...)
 	register(s.grpc, &service{
 		find: c.Find, peers: s.peers, access: c.Access, guarded: c.Access != nil || c.Audit != nil, faults: faults{log: c.Log}, version: c.Version, limits: c.Limits,
-		memory: &budget{limit: c.Limits.StreamBytes}, stopping: s.stopping,
+		quota: c.Quota, book: &quota.Book{},
+		memory: &quota.Budget{Name: "stream_bytes", Limit: int64(c.Limits.StreamBytes)}, stopping: s.stopping,
 	})
 	healthpb.RegisterHealthServer(s.grpc, s.health)
 	reflection.Register(s.grpc)

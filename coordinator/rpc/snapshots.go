@@ -6,6 +6,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/txcoord/txcoord/coordinator"
+	"github.com/txcoord/txcoord/coordinator/quota"
 	pb "github.com/txcoord/txcoord/proto/txcoord/v1"
 	"github.com/txcoord/txcoord/twophase"
 )
@@ -70,10 +71,11 @@ type watchStream = grpc.ServerStreamingServer[pb.WatchSnapshotsResponse]
 func (s snapshotService) WatchSnapshots(q *pb.WatchSnapshotsRequest, stream watchStream) error {
 	ctx, cancel := context.WithCancel(stream.Context())
 	defer cancel()
-	c, err := s.enter(ctx, q)
+	c, leave, err := s.enter(ctx, q, quota.Streams)
 	if err != nil {
 		return s.faults.status(ctx, err)
 	}
+	defer leave()
 	go func() {
 		select {
 		case <-s.stopping:

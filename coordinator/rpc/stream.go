@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"sync"
 
 	"google.golang.org/grpc"
 
 	"github.com/txcoord/txcoord/coordinator"
+	"github.com/txcoord/txcoord/coordinator/quota"
 	pb "github.com/txcoord/txcoord/proto/txcoord/v1"
 )
 
@@ -36,15 +36,16 @@ func (s transactions) stageStream(ctx context.Context, stream stageStream) (*pb.
 	if h == nil {
 		return nil, refuse("header", "", "send the header as the first message of the stream")
 	}
-	c, err := s.enter(ctx, h)
+	c, leave, err := s.enter(ctx, h, quota.Streams)
 	if err != nil {
 		return nil, err
 	}
+	defer leave()
 	in, err := headerFromProto(h, client(ctx))
 	if err != nil {
 		return nil, err
 	}
-	held := s.memory.hold()
+	held := &held{budget: s.memory, by: s.payer(ctx, h.GetCatalog()).Name}
 	defer held.release()
 	if in.Actions, err = s.collect(stream, held); err != nil {
 		return nil, err
@@ -95,44 +96,20 @@ func (s transactions) chunk(m *pb.StageStreamRequest, n int) ([]byte, error) {
 	return chunk.Chunk, nil
 }
 
-// budget bounds the bytes that all streams hold together. (The buffers grow by
+// held is one stream's part of what all streams hold together. (The buffers grow by
 // doubling, so the process may hold twice as much for a moment.)
-type budget struct {
-	limit int
-
-	mu   sync.Mutex
-	used int
-}
-
-func (b *budget) hold() *held { return &held{budget: b} }
-
-// held is one stream's share of the budget.
 type held struct {
-	budget *budget
-	bytes  int
+	budget *quota.Budget
+	by     string
+	bytes  int64
 }
 
 func (h *held) grow(n int) error {
-	b := h.budget
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.used+n > b.limit {
-		return &coordinator.Error{
-			Reason: coordinator.QuotaExceeded,
-			Message: fmt.Sprintf("the parts that are being streamed in now hold %d bytes, and stream_bytes is %d; try again later",
-				b.used, b.limit),
-			Limit:      &coordinator.LimitDetail{Name: "stream_bytes", Value: int64(b.used + n), Limit: int64(b.limit)},
-			RetryAfter: defaultRetry,
-		}
+	if err := h.budget.Take(h.by, int64(n)); err != nil {
+		return coordinator.OverQuota(err)
 	}
-	b.used += n
-	h.bytes += n
+	h.bytes += int64(n)
 	return nil
 }
 
-func (h *held) release() {
-	h.budget.mu.Lock()
-	defer h.budget.mu.Unlock()
-	h.budget.used -= h.bytes
-	h.bytes = 0
-}
+func (h *held) release() { h.budget.Give(h.by, h.bytes) }
