@@ -164,8 +164,22 @@ func (c *Alteration) schema(p *Profile, config map[string]string) (string, error
 	if ids.on {
 		config[propMaxColumn] = strconv.FormatInt(ids.max, 10)
 	}
+	for i := range root.Fields {
+		root.Fields[i].complete()
+	}
 	out, err := json.Marshal(root)
 	return string(out), err
+}
+
+// complete writes what older engines left out the way that readers take it: without
+// nullable a column may be null, and without metadata it has none.
+func (f *schemaField) complete() {
+	if f.Nullable == nil {
+		f.Nullable = new(true)
+	}
+	if f.Metadata == nil {
+		f.Metadata = map[string]json.RawMessage{}
+	}
 }
 
 // schemaStruct and schemaField are a schema that is written again: types stay as they are.
@@ -177,7 +191,7 @@ type schemaStruct struct {
 type schemaField struct {
 	Name     string                     `json:"name"`
 	Type     json.RawMessage            `json:"type"`
-	Nullable bool                       `json:"nullable"`
+	Nullable *bool                      `json:"nullable"`
 	Metadata map[string]json.RawMessage `json:"metadata"`
 }
 
@@ -203,6 +217,9 @@ func (s *schemaStruct) edit(path string, change func(*schemaField) error) error 
 			return err
 		}
 		var err error
+		for i := range inner.Fields {
+			inner.Fields[i].complete()
+		}
 		f.Type, err = json.Marshal(inner)
 		return err
 	}

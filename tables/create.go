@@ -89,13 +89,16 @@ func (in *CreateInput) protocol(m *MetaData, named []string) (*Protocol, error) 
 		return &InputError{Field: field, Value: cut(value), Reason: reason, Rule: twophase.RuleSchema}
 	}
 	s, err := parseSchema(in.Schema, true)
+	if err == nil && in.Schema != "" && !isMapped(m.Configuration[propMapping]) {
+		err = checkForm(in.Schema, false)
+	}
 	switch {
 	case in.ID == "":
 		return nil, refuse("id", "", "is missing")
 	case in.Schema == "":
 		return nil, refuse("schema", "", "is missing")
 	case err != nil:
-		return nil, refuse("schema", "", err.Error())
+		return nil, schemaError("schema", err)
 	case len(s.columns) == 0:
 		return nil, refuse("schema", "", "has no column")
 	}

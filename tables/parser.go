@@ -134,6 +134,11 @@ func (p *parser) file(to *[]File) error {
 			return l.wrong("stats", l.stats, err.Error())
 		}
 	}
+	if p.strict && l.has&hasStats != 0 {
+		if err := wholeStats(l.stats); err != nil {
+			return within(string(l.name)+".stats", err)
+		}
+	}
 	if p.strict && l.kind == kindAdd {
 		p.staged = append(p.staged, stagedAdd{l.stats, stagedRows{l.rows, l.has, records}})
 	}
@@ -220,6 +225,13 @@ func (p *parser) partition(raw []byte) (int, error) {
 	return idx, nil
 }
 
+func notText(name, value []byte) error {
+	if why := wrongType(value); why == halvedReason {
+		return &fieldError{field: cut(name), value: cut(value), reason: why}
+	}
+	return &fieldError{field: cut(name), value: cut(value), reason: "must be a string or null"}
+}
+
 func parsePartition(raw []byte) (PartitionValues, error) {
 	var out PartitionValues
 	c := cursor{b: raw}
@@ -240,7 +252,7 @@ func parsePartition(raw []byte) (PartitionValues, error) {
 		}
 		text, ok := stringOf(value)
 		if !ok && !isNull(value) {
-			return nil, &fieldError{field: cut(name), value: cut(value), reason: "must be a string or null"}
+			return nil, notText(name, value)
 		}
 		out = append(out, PartitionValue{string(name), string(text), len(text) == 0})
 	}
@@ -279,6 +291,20 @@ func readStats(raw []byte) (records int64, counted bool, err error) {
 		return 0, false, errors.New("numRecords is there twice")
 	}
 	return records, counted, nil
+}
+
+// wholeStats: JSON in JSON can halve a surrogate pair once more.
+func wholeStats(raw []byte) error {
+	text, ok := stringOf(raw)
+	if !ok || !bytes.Contains(text, []byte(`\u`)) {
+		return nil
+	}
+	c := cursor{b: text, whole: true}
+	err := c.skip(0)
+	if _, halves := errors.AsType[*fieldError](err); halves {
+		return err
+	}
+	return nil // readStats says what else is wrong
 }
 
 func (p *parser) cdc() error {

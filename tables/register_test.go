@@ -234,7 +234,9 @@ func TestRenderCreateRefuses(t *testing.T) {
 	}
 }
 
-const nested = `{"type":"struct","fields":[{"name":"id","type":"long"},{"name":"s","type":{"type":"struct","fields":[{"name":"x","type":{"type":"array","elementType":"long","containsNull":true}},{"name":"m","type":{"type":"map","keyType":"string","valueType":"decimal(10,2)","valueContainsNull":true}}]}}]}`
+const nested = `{"type":"struct","fields":[{"name":"id","type":"long","nullable":true,"metadata":{}},{"name":"s","nullable":true,"metadata":{},"type":{"type":"struct","fields":[` +
+	`{"name":"x","type":{"type":"array","elementType":"long","containsNull":true},"nullable":true,"metadata":{}},` +
+	`{"name":"m","type":{"type":"map","keyType":"string","valueType":"decimal(10,2)","valueContainsNull":true},"nullable":true,"metadata":{}}]}}]}`
 
 func TestRetention(t *testing.T) {
 	for config, want := range map[string][2]time.Duration{

@@ -17,6 +17,8 @@ type cursor struct {
 	// unique holds names where none may be there twice in one object; nil if that is of
 	// no interest.
 	unique *names
+	// whole refuses strings with half a surrogate pair in them.
+	whole bool
 }
 
 // syntaxError says where a text is not JSON.
@@ -131,6 +133,9 @@ func (c *cursor) quoted() (raw []byte, escaped bool, err error) {
 		switch ch := b[i]; {
 		case ch == '"':
 			c.i = i + 1
+			if c.whole && escaped && halved(b[start:i]) {
+				return nil, false, errHalved(b[start:i])
+			}
 			return b[start:i], escaped, nil
 		case ch < 0x20:
 			c.i = i

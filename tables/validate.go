@@ -25,6 +25,9 @@ func Validate(a *Actions, p *Profile) error {
 	if err := after.partitionKeys(a); err != nil {
 		return err
 	}
+	if err := after.partitionTypes(a); err != nil {
+		return err
+	}
 	if err := after.deletionVectors(a); err != nil {
 		return err
 	}
@@ -107,11 +110,14 @@ func (p *Profile) checkMetaData(next *MetaData) error {
 		return refuse("id", next.ID, "is not the table's, which is "+p.MetaData.ID, "a table cannot be replaced in a transaction; keep the id")
 	}
 	s, err := parseSchema(next.Schema, true)
+	if err == nil && next.Schema != p.MetaData.Schema {
+		err = checkForm(next.Schema, isMapped(next.Configuration[propMapping]))
+	}
 	switch {
 	case next.Schema == "":
 		return refuse("schemaString", "", "is missing", "")
 	case err != nil:
-		return refuse("schemaString", "", err.Error(), "")
+		return schemaError("metaData.schemaString", err)
 	case next.PartitionColumns == nil:
 		return refuse("partitionColumns", "", "is missing", "write [] if there are none")
 	}

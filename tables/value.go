@@ -9,7 +9,7 @@ import (
 // isNull tells a raw value that counts as absent.
 func isNull(raw []byte) bool { return len(raw) == 4 && raw[0] == 'n' }
 
-// stringOf returns the text of a raw value. It shares the value's memory if there
+// stringOf returns the text of a raw value, which must be one. It shares the value's memory if there
 // is no escape in it.
 func stringOf(raw []byte) ([]byte, bool) {
 	if len(raw) < 2 || raw[0] != '"' {
@@ -18,7 +18,7 @@ func stringOf(raw []byte) ([]byte, bool) {
 	inner := raw[1 : len(raw)-1]
 	for _, ch := range inner {
 		if ch == '\\' {
-			return unquote(nil, inner), true
+			return unquote(nil, inner), !halved(inner)
 		}
 	}
 	return inner, true
@@ -81,11 +81,13 @@ func unquote(dst, raw []byte) []byte {
 		case 'u':
 			r := hex4(raw[i+1:])
 			i += 4
-			if utf16.IsSurrogate(r) && i+6 < len(raw) && raw[i+1] == '\\' && raw[i+2] == 'u' {
-				if pair := utf16.DecodeRune(r, hex4(raw[i+3:])); pair != utf8.RuneError {
-					r = pair
-					i += 6
+			if utf16.IsSurrogate(r) {
+				if !pairAt(raw, i, r) {
+					dst = appendHalf(dst, r)
+					continue
 				}
+				r = utf16.DecodeRune(r, hex4(raw[i+3:]))
+				i += 6
 			}
 			dst = utf8.AppendRune(dst, r)
 		default:
