@@ -80,7 +80,7 @@ func serveFlags(ctx *kong.Context) fileFlags {
 // readConfig reads a file. Relative paths in it are taken from its folder, so that it
 // means the same wherever a server is started.
 func readConfig(path string, flags fileFlags) (map[string]any, error) {
-	raw, err := os.ReadFile(path)
+	raw, err := readText("--config", path)
 	if err != nil {
 		return nil, err
 	}
@@ -129,10 +129,14 @@ func absolute(folder, path string) string {
 // what it does not know, and names all that it refuses.
 func parseConfig(raw []byte, flags fileFlags) (map[string]any, error) {
 	var doc yaml.Node
-	if err := yaml.NewDecoder(bytes.NewReader(raw)).Decode(&doc); errors.Is(err, io.EOF) {
+	d := yaml.NewDecoder(bytes.NewReader(raw))
+	if err := d.Decode(&doc); errors.Is(err, io.EOF) {
 		return nil, nil
 	} else if err != nil {
 		return nil, err
+	}
+	if err := d.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
+		return nil, errors.New("there is more than one document in it; write all into the first")
 	}
 	top := doc.Content[0]
 	if top.Kind != yaml.MappingNode {
@@ -171,6 +175,9 @@ func fileValue(flag *kong.Flag, n *yaml.Node) (any, error) {
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			if n.Content[i+1].Kind != yaml.ScalarNode {
 				return nil, fmt.Errorf("%s: want one value", n.Content[i].Value)
+			}
+			if _, twice := m[n.Content[i].Value]; twice {
+				return nil, fmt.Errorf("%s stands there twice", n.Content[i].Value)
 			}
 			m[n.Content[i].Value] = n.Content[i+1].Value
 		}

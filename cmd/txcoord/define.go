@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 
 	client "github.com/txcoord/txcoord/clients/go"
@@ -43,7 +42,7 @@ func (c *defineFlags) table() (*txcoordv1.NewTable, error) {
 // schema is what --schema or --column says.
 func (c *defineFlags) schema() (string, error) {
 	if file, ok := strings.CutPrefix(c.Schema, "@"); ok {
-		b, err := os.ReadFile(file)
+		b, err := readText("--schema", file)
 		return string(b), err
 	}
 	if len(c.Column) == 0 {

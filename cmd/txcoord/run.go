@@ -70,9 +70,12 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	if err != nil {
 		return report(stderr, "table", err)
 	}
+	if err := checkWords(args, env, parser.Model); err != nil {
+		return report(stderr, outputOf(args), err)
+	}
 	command, err := parser.Parse(args)
 	if err != nil {
-		return report(stderr, grammar.Output, usageOf(err))
+		return report(stderr, outputOf(args), usageOf(err))
 	}
 	s.Globals = grammar.Globals
 	return report(stderr, s.Output, errors.Join(command.Run(), s.close()))

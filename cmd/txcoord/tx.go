@@ -115,6 +115,14 @@ func (c *txStage) Run(ctx context.Context, s *session) error {
 
 // readInput reads a file, or standard input if it is "-".
 func (s *session) readInput(name string) ([]byte, error) {
+	b, err := s.readAll(name)
+	if err != nil {
+		return nil, err
+	}
+	return b, checkText("input", inputName(name), b)
+}
+
+func (s *session) readAll(name string) ([]byte, error) {
 	if name == "-" {
 		return io.ReadAll(s.in)
 	}

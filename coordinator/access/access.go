@@ -86,6 +86,9 @@ func parse(raw []byte, client *http.Client) (*rules, error) {
 	if err := d.Decode(&f); err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
 	}
+	if err := d.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
+		return nil, errors.New("there is more than one document in it; write all into the first")
+	}
 	policy, err := newPolicy(f.Roles, f.Bindings)
 	if err != nil {
 		return nil, err
