@@ -4,10 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"reflect"
 	"strings"
 
 	client "github.com/txcoord/txcoord/clients/go"
@@ -74,13 +71,8 @@ func member(name string) string { return name }
 // misspelt one would change what is promised.
 func parseCommit(name string, b []byte) (*txcoordv1.CommitOnceRequest, error) {
 	var f commitFile
-	d := json.NewDecoder(bytes.NewReader(b))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&f); err != nil {
-		return nil, usage(name+at(b, d, err), "", jsonText(err))
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, usage(name+lineAt(b, d.InputOffset()), "", "something stands behind the end of the transaction")
+	if err := decodeStrict(name, b, &f); err != nil {
+		return nil, err
 	}
 	if f.Key == "" {
 		return nil, usage(name+": key", "", "give the transaction a key: it names the piece of work, and is committed once at most")
@@ -143,43 +135,6 @@ func actionLines(all []json.RawMessage) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// jsonText is a decoder's error in words of JSON.
-func jsonText(err error) string {
-	var kind *json.UnmarshalTypeError
-	switch {
-	case errors.Is(err, io.EOF):
-		return "it is empty"
-	case errors.Is(err, io.ErrUnexpectedEOF):
-		return "it ends in the middle of the transaction"
-	case errors.As(err, &kind):
-		return fmt.Sprintf("%s is a JSON %s, and has to be %s", or(kind.Field, "the transaction"), kind.Value, jsonKind(kind.Type))
-	}
-	text := strings.TrimPrefix(err.Error(), "json: ")
-	if quoted, ok := strings.CutPrefix(text, "unknown field "); ok {
-		if known := memberLike(strings.Trim(quoted, `"`)); known != "" {
-			text += fmt.Sprintf("; did you mean %q?", known)
-		}
-	}
-	return text
-}
-
-func jsonKind(t reflect.Type) string {
-	switch t.Kind() {
-	case reflect.Pointer:
-		return jsonKind(t.Elem())
-	case reflect.String:
-		return "a string"
-	case reflect.Bool:
-		return "true or false"
-	case reflect.Slice:
-		return "a list"
-	case reflect.Struct, reflect.Map:
-		return "an object"
-	default:
-		return "a whole number in range"
-	}
-}
-
 // members are those of a commit file.
 var members = []string{
 	"key", "attempt", "tables", "reads", "table", "actions", "blind", "readVersion", "readSnapshot", "readTable",
@@ -199,21 +154,4 @@ func memberLike(name string) string {
 		}
 	}
 	return ""
-}
-
-// at says where in the file the decoder stopped.
-func at(b []byte, d *json.Decoder, err error) string {
-	var syntax *json.SyntaxError
-	var kind *json.UnmarshalTypeError
-	switch {
-	case errors.As(err, &syntax):
-		return lineAt(b, syntax.Offset)
-	case errors.As(err, &kind):
-		return lineAt(b, kind.Offset)
-	}
-	return lineAt(b, d.InputOffset())
-}
-
-func lineAt(b []byte, offset int64) string {
-	return fmt.Sprintf(": line %d", 1+bytes.Count(b[:min(int(offset), len(b))], []byte("\n")))
 }
