@@ -7,8 +7,8 @@ import (
 
 // JSON can name half of a surrogate pair (\ud800), which is no character. serde refuses
 // the text, Jackson keeps the half, and encoding/json writes U+FFFD, so that two paths
-// become one. Clients may not stage such a text at all; in a foreign commit a member that
-// we read is malformed with it.
+// become one. Clients may not stage such a text at all; of what others wrote the half is
+// kept, as Spark keeps it, in bytes that are no UTF-8.
 
 // halved reports whether a checked string, as it stands between its quotes, has half a
 // surrogate pair in it.
@@ -39,21 +39,14 @@ func pairAt(raw []byte, i int, r rune) bool {
 	return i+6 < len(raw) && raw[i+1] == '\\' && raw[i+2] == 'u' && utf16.DecodeRune(r, hex4(raw[i+3:])) != utf8.RuneError
 }
 
-const halvedReason = "has half a surrogate pair in it, which is no character"
-
 func errHalved(raw []byte) error {
-	return &fieldError{value: cut(raw), reason: halvedReason, remedy: "write the whole pair, or the character itself in UTF-8"}
-}
-
-// wrongType is why a value is not what it should be.
-func wrongType(raw []byte) string {
-	if len(raw) > 1 && raw[0] == '"' && halved(raw[1:len(raw)-1]) {
-		return halvedReason
+	return &fieldError{
+		value: cut(raw), reason: "has half a surrogate pair in it, which is no character",
+		remedy: "write the whole pair, or the character itself in UTF-8",
 	}
-	return "has the wrong type"
 }
 
-// appendHalf writes half a pair as if it were a character, so that two of them stay two.
+// appendHalf writes half a pair as if it were a character (WTF-8): two of them stay two.
 func appendHalf(dst []byte, r rune) []byte {
 	return append(dst, 0xE0|byte(r>>12), 0x80|byte(r>>6)&0xBF, 0x80|byte(r)&0xBF)
 }

@@ -274,7 +274,7 @@ func (l *line) fileField(name, raw []byte) (bit field, err error) {
 		l.rows.version, bit = l.rowID(raw, hasRowVersion)
 	}
 	if !ok {
-		err = l.wrong(string(name), raw, wrongType(raw))
+		err = l.wrong(string(name), raw, "has the wrong type")
 	}
 	return bit, err
 }
@@ -301,7 +301,7 @@ func (l *line) txnField(name, raw []byte) (bit field, err error) {
 		l.version, ok = intOf(raw)
 	}
 	if !ok {
-		err = l.wrong(string(name), raw, wrongType(raw))
+		err = l.wrong(string(name), raw, "has the wrong type")
 	}
 	return bit, err
 }
@@ -320,7 +320,7 @@ func (l *line) domainField(name, raw []byte) (bit field, err error) {
 		l.removed, ok = boolOf(raw)
 	}
 	if !ok {
-		err = l.wrong(string(name), raw, wrongType(raw))
+		err = l.wrong(string(name), raw, "has the wrong type")
 	}
 	return bit, err
 }

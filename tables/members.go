@@ -17,7 +17,7 @@ func members(raw []byte, f func(name, value []byte) bool) error {
 			return err
 		}
 		if !isNull(value) && !f(name, value) {
-			return &fieldError{field: string(name), value: cut(value), reason: wrongType(value)}
+			return &fieldError{field: string(name), value: cut(value), reason: "has the wrong type"}
 		}
 	}
 }

@@ -225,13 +225,6 @@ func (p *parser) partition(raw []byte) (int, error) {
 	return idx, nil
 }
 
-func notText(name, value []byte) error {
-	if why := wrongType(value); why == halvedReason {
-		return &fieldError{field: cut(name), value: cut(value), reason: why}
-	}
-	return &fieldError{field: cut(name), value: cut(value), reason: "must be a string or null"}
-}
-
 func parsePartition(raw []byte) (PartitionValues, error) {
 	var out PartitionValues
 	c := cursor{b: raw}
@@ -252,7 +245,7 @@ func parsePartition(raw []byte) (PartitionValues, error) {
 		}
 		text, ok := stringOf(value)
 		if !ok && !isNull(value) {
-			return nil, notText(name, value)
+			return nil, &fieldError{field: cut(name), value: cut(value), reason: "must be a string or null"}
 		}
 		out = append(out, PartitionValue{string(name), string(text), len(text) == 0})
 	}

@@ -9,7 +9,7 @@ import (
 // isNull tells a raw value that counts as absent.
 func isNull(raw []byte) bool { return len(raw) == 4 && raw[0] == 'n' }
 
-// stringOf returns the text of a raw value, which must be one. It shares the value's memory if there
+// stringOf returns the text of a raw value. It shares the value's memory if there
 // is no escape in it.
 func stringOf(raw []byte) ([]byte, bool) {
 	if len(raw) < 2 || raw[0] != '"' {
@@ -18,7 +18,7 @@ func stringOf(raw []byte) ([]byte, bool) {
 	inner := raw[1 : len(raw)-1]
 	for _, ch := range inner {
 		if ch == '\\' {
-			return unquote(nil, inner), !halved(inner)
+			return unquote(nil, inner), true
 		}
 	}
 	return inner, true

@@ -216,6 +216,10 @@ func unquoted(raw []byte) ([]byte, error) {
 
 var escapes = [256]byte{'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t', '"': '"', '\\': '\\', '/': '/'}
 
+// halfPair stands for half a surrogate pair, which Parquet has no text for: with U+FFFD
+// the checkpoint would name another file than the log. It is no UTF-8, so the text is refused.
+const halfPair = 0xff
+
 func unescaped(dst, raw []byte) []byte {
 	for i := 0; i < len(raw); i++ {
 		if raw[i] != '\\' || i+1 == len(raw) {
@@ -229,13 +233,16 @@ func unescaped(dst, raw []byte) []byte {
 		}
 		r := hex4(raw[i+1:])
 		i += 4
-		if utf16.IsSurrogate(r) && i+2 < len(raw) && raw[i+1] == '\\' && raw[i+2] == 'u' {
-			if pair := utf16.DecodeRune(r, hex4(raw[i+3:])); pair != utf8.RuneError {
-				r = pair
-				i += 6
-			}
+		if !utf16.IsSurrogate(r) {
+			dst = utf8.AppendRune(dst, r)
+			continue
 		}
-		dst = utf8.AppendRune(dst, r)
+		if i+2 >= len(raw) || raw[i+1] != '\\' || raw[i+2] != 'u' || utf16.DecodeRune(r, hex4(raw[i+3:])) == utf8.RuneError {
+			dst = append(dst, halfPair)
+			continue
+		}
+		dst = utf8.AppendRune(dst, utf16.DecodeRune(r, hex4(raw[i+3:])))
+		i += 6
 	}
 	return dst
 }

@@ -136,6 +136,8 @@ func TestWriteRefuses(t *testing.T) {
 		{"unknown action", `{"novel":{}}`, `"novel" has no place`},
 		{"wrong type", `{"txn":{"appId":1,"version":1}}`, "txn: appId: is not a string"},
 		{"number past its size", `{"protocol":{"minReaderVersion":2147483648}}`, "protocol: minReaderVersion: 2147483648 is not a 32-bit integer"},
+		{"half a surrogate pair", `{"add":{"path":"a\ud800b"}}`, "add: path: is not valid UTF-8"},
+		{"the second half alone", `{"add":{"path":"\udc00\ud83d"}}`, "add: path: is not valid UTF-8"},
 		{"not UTF-8", "{\"add\":{\"path\":\"\xff\"}}", "add: path: is not valid UTF-8"},
 		{"breaks off", `{"add":{"path":"x","tags":{}`, "is not JSON"},
 		{"breaks off in a string", `{"add":{"path":"x`, "is not JSON"},
