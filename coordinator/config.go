@@ -156,12 +156,18 @@ func def[T comparable](v *T, to T) {
 	}
 }
 
+// NameForm is what a catalog may be called, in words.
+const NameForm = "1 to 64 letters, digits, '-', '_' and '.', beginning with a letter or digit"
+
+// ValidName reports whether a catalog may be called so.
+func ValidName(name string) bool { return catalogName.MatchString(name) }
+
 var catalogName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
 
 func (c Config) withDefaults() (Config, error) {
 	def(&c.Name, "default")
-	if !catalogName.MatchString(c.Name) {
-		return c, fmt.Errorf("catalog name %q: use 1 to 64 letters, digits, '-', '_' and '.', beginning with a letter or digit", c.Name)
+	if !ValidName(c.Name) {
+		return c, fmt.Errorf("catalog name %q: use %s", c.Name, NameForm)
 	}
 	if c.Store == nil || c.Objects == nil || c.ReadCheckpoint == nil {
 		return c, errors.New("coordinator: Store, Objects and ReadCheckpoint are required")

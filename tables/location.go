@@ -74,6 +74,9 @@ func CanonicalURI(raw string) (string, error) {
 		return "", refuse("has a control character")
 	}
 	clean, up := cleanSegments(path)
+	if why := tooLong(scheme, clean); why != "" {
+		return "", refuse(why)
+	}
 	if up {
 		return "", refuse("leads above its root")
 	}
@@ -81,6 +84,30 @@ func CanonicalURI(raw string) (string, error) {
 		return "", refuse("is the root of the file system")
 	}
 	return strings.TrimSuffix(scheme+"://"+authority+"/"+escapeMarks(clean), "/"), nil
+}
+
+// What file systems bound: a name, and a whole path, in which the names that a table's
+// log has below its root need room.
+const (
+	maxSegment = 255
+	maxPath    = 4096 - 512
+)
+
+// tooLong is why no table can be at a path on a file system; empty if one can. A store
+// that answers ENAMETOOLONG does so for ever.
+func tooLong(scheme, path string) string {
+	if scheme != "file" {
+		return ""
+	}
+	if len(path) > maxPath {
+		return fmt.Sprintf("has %d bytes, more than the %d that leave room for the names below it", len(path), maxPath)
+	}
+	for segment := range strings.SplitSeq(path, "/") {
+		if len(segment) > maxSegment {
+			return fmt.Sprintf("has a name of %d bytes in it, and file systems take %d", len(segment), maxSegment)
+		}
+	}
+	return ""
 }
 
 // place is a canonical table URI, taken apart and decoded.

@@ -96,6 +96,11 @@ func (c *Config) validateListen() error {
 	if _, _, err := net.SplitHostPort(c.Advertise); err != nil && c.Advertise != "" {
 		return usage("--advertise", c.Advertise, "write it as host:port")
 	}
+	for _, f := range [][2]string{{"--listen", c.Listen}, {"--advertise", c.Advertise}, {"--admin-listen", c.AdminListen}} {
+		if err := validPort(f[0], f[1]); err != nil {
+			return err
+		}
+	}
 	if err := c.Security.validate(); err != nil {
 		return err
 	}
@@ -103,6 +108,18 @@ func (c *Config) validateListen() error {
 		return err
 	}
 	return c.validateObserve()
+}
+
+// validPort: whether the address has the right form is asked elsewhere.
+func validPort(flag, address string) error {
+	_, port, err := net.SplitHostPort(address)
+	if err != nil || isSocket(address) {
+		return nil
+	}
+	if _, err := net.LookupPort("tcp", port); err != nil {
+		return usage(flag, address, "the port is a number from 0 to 65535")
+	}
+	return nil
 }
 
 func (c *Config) validateLocations() error {

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/alecthomas/kong"
 	"go.yaml.in/yaml/v3"
@@ -216,7 +217,7 @@ func (c *configCheckCommand) Run(_ context.Context, s *session) error {
 	if err := config.checkFiles(s); err != nil {
 		return err
 	}
-	return s.say(c.File + " is in order")
+	return s.tell(c.File+" is in order", object{{"file", c.File}, {"inOrder", true}})
 }
 
 type configPrintCommand struct {
@@ -227,6 +228,9 @@ func (c *configPrintCommand) Run(_ context.Context, s *session) error {
 	_, all, err := effective(s, c.File)
 	if err != nil {
 		return err
+	}
+	if s.Output == "json" {
+		return s.tell("", settingsJSON(all))
 	}
 	for _, v := range all {
 		text, err := yaml.Marshal(map[string]any{v.name: v.value})
@@ -243,6 +247,18 @@ func (c *configPrintCommand) Run(_ context.Context, s *session) error {
 		}
 	}
 	return nil
+}
+
+// settingsJSON has each flag by its name, with its value as text where it is a duration.
+func settingsJSON(all []setting) object {
+	out := object{}
+	for _, v := range all {
+		if d, ok := v.value.(time.Duration); ok {
+			v.value = d.String()
+		}
+		out = append(out, field{v.name, object{{"value", v.value}, {"from", v.from}}})
+	}
+	return out
 }
 
 // otherLimits are those that are not set, as comments.

@@ -45,7 +45,7 @@ func (healthCommand) Run(ctx context.Context, s *session) error {
 	case answer.GetStatus() != healthpb.HealthCheckResponse_SERVING:
 		err = fmt.Errorf("%s does not serve catalog %s now: %s", s.Server, s.Catalog, answer.GetStatus())
 	default:
-		return s.say("catalog " + s.Catalog + " is served")
+		return s.tell("catalog "+s.Catalog+" is served", object{{"catalog", s.Catalog}, {"serving", true}})
 	}
 	return &codedError{err, exitUnavailable}
 }

@@ -148,6 +148,13 @@ func (l limit) number(value string) (int64, error) {
 }
 
 func (s *session) showLimits() error {
+	if s.Output == "json" {
+		all := make([]object, len(limits))
+		for i, l := range limits {
+			all[i] = object{{"name", l.name}, {"default", l.def}, {"about", l.about}}
+		}
+		return s.tell("", object{{"limits", all}})
+	}
 	g := newGrid(s.out)
 	g.row("LIMIT", "DEFAULT", "")
 	for _, l := range limits {

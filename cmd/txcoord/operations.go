@@ -224,7 +224,11 @@ func (c *tablesMaintain) Run(ctx context.Context, s *session) error {
 		if failed == nil {
 			failed = err
 		}
-		if len(names) > 1 {
+		switch {
+		case len(names) == 1:
+		case s.Output == "json":
+			reportJSON(s.err, exitCode(err), fmt.Errorf("%s: %w", name, err))
+		default:
 			s.note("%s: %v", name, err)
 		}
 		if ctx.Err() != nil {

@@ -65,17 +65,18 @@ type lookup func(name string) (string, bool)
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer, env lookup) (code int) {
 	defer exitOf(&code)
 	s := &session{in: stdin, out: stdout, err: stderr, env: env}
+	s.Output = outputOf(args) // for what ends the program before all is parsed
 	var grammar commands
 	parser, err := newParser(&grammar, s, kong.BindTo(ctx, (*context.Context)(nil)))
 	if err != nil {
 		return report(stderr, "table", err)
 	}
 	if err := checkWords(args, env, parser.Model); err != nil {
-		return report(stderr, outputOf(args), err)
+		return report(stderr, s.Output, err)
 	}
 	command, err := parser.Parse(args)
 	if err != nil {
-		return report(stderr, outputOf(args), usageOf(err))
+		return report(stderr, s.Output, usageOf(err))
 	}
 	s.Globals = grammar.Globals
 	return report(stderr, s.Output, errors.Join(command.Run(), s.close()))
@@ -104,11 +105,11 @@ var notOf = map[string][]string{
 	"init":    {"server", "at-least"},
 	"check":   {"server", "at-least"},
 	"fsck":    {"server", "at-least", "timeout", "await-server"},
-	"health":  {"output", "at-least"},
+	"health":  {"at-least"},
 	"sidecar": {"server", "output", "at-least", "timeout", "await-server"},
 	"print":   {"server", "at-least", "timeout", "await-server"},
 	"demo":    {"server", "catalog", "output", "at-least", "timeout", "await-server"},
-	"version": {"server", "catalog", "output", "at-least", "timeout", "await-server"},
+	"version": {"server", "catalog", "at-least", "timeout", "await-server"},
 }
 
 // help leaves out the flags that say nothing to the command.
@@ -166,8 +167,7 @@ func fromEnvironment(env lookup) kong.Resolver {
 type versionCommand struct{}
 
 func (versionCommand) Run(s *session) error {
-	_, err := fmt.Fprintln(s.out, "txcoord", version())
-	return err
+	return s.tell("txcoord "+version(), object{{"version", version()}})
 }
 
 // version is what the build knows of itself.

@@ -200,6 +200,18 @@ func (c *Credentials) token(env lookup) func() (string, error) {
 	return nil
 }
 
+// tell prints an answer that is a sentence for people, and an object for programs.
+func (s *session) tell(text string, o object) error {
+	if s.Output != "json" {
+		return s.say(text)
+	}
+	b, err := marshal(o)
+	if err != nil {
+		return err
+	}
+	return s.say(string(b))
+}
+
 // say prints an answer that is text in every format.
 func (s *session) say(text string) error {
 	_, err := fmt.Fprintln(s.out, text)
@@ -267,17 +279,18 @@ func (c *accessCheckCommand) Run(s *session) error {
 		return usage("FILE", c.File, err.Error())
 	}
 	if c.Principal == "" {
-		return s.say(c.File + " is in order")
+		return s.tell(c.File+" is in order", object{{"file", c.File}, {"inOrder", true}})
 	}
 	rights := a.Policy().Rights(access.Principal{Names: []string{c.Principal}}, s.Catalog)
-	var may []string
+	may := []string{}
 	for _, action := range access.Actions() {
 		if rights.On(c.Table, action) {
 			may = append(may, string(action))
 		}
 	}
+	answer := object{{"principal", c.Principal}, {"catalog", s.Catalog}, {"table", c.Table}, {"actions", may}}
 	if len(may) == 0 {
-		return s.say(fmt.Sprintf("%s may do nothing with table %s of catalog %s", c.Principal, c.Table, s.Catalog))
+		return s.tell(fmt.Sprintf("%s may do nothing with table %s of catalog %s", c.Principal, c.Table, s.Catalog), answer)
 	}
-	return s.say(fmt.Sprintf("%s may %s table %s of catalog %s", c.Principal, strings.Join(may, ", "), c.Table, s.Catalog))
+	return s.tell(fmt.Sprintf("%s may %s table %s of catalog %s", c.Principal, strings.Join(may, ", "), c.Table, s.Catalog), answer)
 }

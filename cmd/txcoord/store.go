@@ -56,6 +56,9 @@ func (c *storeCheck) Run(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
+	if store.absent != nil && store.absent() {
+		return lock.Mark(lock.ErrMissing, fmt.Errorf("there is no %s; store init makes it, and so does the first serve", store.name))
+	}
 	return s.probed(ctx, store, "")
 }
 

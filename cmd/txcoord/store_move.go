@@ -37,17 +37,8 @@ func (c *storeMove) Run(ctx context.Context, s *session) (err error) {
 	if source.name == target.name {
 		return usage("--to", clean(c.To), "that is where the journal is already")
 	}
-	if target.prepare != nil {
-		if _, err := target.prepare(ctx); err != nil {
-			return err
-		}
-	}
-	store, err := target.open(ctx)
+	copied, err := leaveAndCopy(ctx, s, from, source, target)
 	if err != nil {
-		return fmt.Errorf("open the store to move to: %w", err)
-	}
-	copied, err := leaveAndCopy(ctx, s, from, source, target, store)
-	if err = errors.Join(err, store.Close()); err != nil {
 		return err
 	}
 	if err := arrive(ctx, s, to, source.name); err != nil {
@@ -74,8 +65,8 @@ func (c *storeMove) configs(s *session) (from, to *Config, err error) {
 }
 
 // leaveAndCopy ends the catalog's life in the old store, if that has not happened yet,
-// and copies what is there.
-func leaveAndCopy(ctx context.Context, s *session, c *Config, source, target *journalStore, store lock.Store) (done lock.Copied, err error) {
+// and copies what is there. Until the catalog may leave nothing is made in the new one.
+func leaveAndCopy(ctx context.Context, s *session, c *Config, source, target *journalStore) (done lock.Copied, err error) {
 	old, err := source.open(ctx)
 	if err != nil {
 		return done, fmt.Errorf("open the store to move from: %w", err)
@@ -91,10 +82,11 @@ func leaveAndCopy(ctx context.Context, s *session, c *Config, source, target *jo
 	if err != nil {
 		return done, err
 	}
-	err = leave(ctx, running, target.name, store)
+	store, err := leave(ctx, running, target)
 	if err = errors.Join(err, running.close(0)); err != nil {
 		return done, err
 	}
+	defer func() { err = errors.Join(err, store.Close()) }()
 	if old, err = source.open(ctx); err != nil {
 		return done, fmt.Errorf("open the store to move from: %w", err)
 	}
@@ -105,14 +97,31 @@ func leaveAndCopy(ctx context.Context, s *session, c *Config, source, target *jo
 // drainBefore is how long a move waits for what is decided to be published.
 const drainBefore = 30 * time.Second
 
-func leave(ctx context.Context, r *running, target string, store lock.Store) error {
-	switch to := r.catalog.MovedTo(); to {
-	case target:
-		return nil
-	case "":
-	default:
-		return lock.Mark(lock.ErrUnfit, fmt.Errorf("the catalog has moved to %s already", to))
+// leave returns the new store, open.
+func leave(ctx context.Context, r *running, target *journalStore) (_ lock.Store, err error) {
+	to := r.catalog.MovedTo()
+	if to != "" && to != target.name {
+		return nil, lock.Mark(lock.ErrUnfit, fmt.Errorf("the catalog has moved to %s already", to))
 	}
+	if target.prepare != nil {
+		if _, err := target.prepare(ctx); err != nil {
+			return nil, err
+		}
+	}
+	store, err := target.open(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("open the store to move to: %w", err)
+	}
+	if to == "" {
+		err = leaveFor(ctx, r, target.name, store)
+	}
+	if err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
+	return store, nil
+}
+
+func leaveFor(ctx context.Context, r *running, target string, store lock.Store) error {
 	if err := lock.Probe(ctx, store); err != nil {
 		return fmt.Errorf("the store to move to: %w", err)
 	}

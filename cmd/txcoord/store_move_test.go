@@ -29,8 +29,10 @@ func TestStoreMove(t *testing.T) {
 	}
 	old := []string{"serve", "--listen", "127.0.0.1:0", "--warehouse", warehouse}
 	wantCode(t, old, txcoord(t, nil, "", old...), 6, "has moved to", filepath.Base(filepath.Dir(strings.TrimPrefix(newStore, "bolt:"))))
-	elsewhere := []string{"store", "move", "--warehouse", warehouse, "--to", "bolt:" + filepath.Join(t.TempDir(), "other.db")}
+	unmade := filepath.Join(t.TempDir(), "new", "other.db")
+	elsewhere := []string{"store", "move", "--warehouse", warehouse, "--to", "bolt:" + unmade}
 	wantCode(t, elsewhere, txcoord(t, nil, "", elsewhere...), 6, "has moved to")
+	wantNothing(t, filepath.Dir(unmade))
 	t.Run("after", func(t *testing.T) {
 		s := &server{t: t, warehouse: warehouse, env: map[string]string{"TXCOORD_SERVER": serving(t, "--warehouse", warehouse, "--store", newStore)}}
 		if after := s.ok("snapshot", "get", "-o", "json"); after != before {
@@ -39,8 +41,11 @@ func TestStoreMove(t *testing.T) {
 		s.ok("tables", "create", "more", filepath.Join(warehouse, "more"), "--schema", schema)
 		s.ok("tables", "describe", "orders")
 	})
-	nowhere := []string{"store", "move", "--warehouse", t.TempDir(), "--to", newStore}
-	wantCode(t, nowhere, txcoord(t, nil, "", nowhere...), 6, "holds no journal")
+	for _, to := range []string{newStore, "bolt:" + unmade} {
+		nowhere := []string{"store", "move", "--warehouse", t.TempDir(), "--to", to}
+		wantCode(t, nowhere, txcoord(t, nil, "", nowhere...), 6, "holds no journal")
+	}
+	wantNothing(t, filepath.Dir(unmade))
 	same := []string{"store", "move", "--warehouse", warehouse, "--store", newStore, "--to", newStore}
 	wantCode(t, same, txcoord(t, nil, "", same...), 2, "--to")
 }

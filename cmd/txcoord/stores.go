@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/txcoord/txcoord/coordinator"
 	"github.com/txcoord/txcoord/lock"
 	"github.com/txcoord/txcoord/lock/boltstore"
 	"github.com/txcoord/txcoord/lock/memstore"
@@ -90,6 +91,9 @@ type journalStore struct {
 
 // find makes sense of --store.
 func (f StoreFlags) find(catalog string, env lookup, log *slog.Logger) (*journalStore, error) {
+	if !coordinator.ValidName(catalog) {
+		return nil, usage("--catalog", catalog, "use "+coordinator.NameForm)
+	}
 	scheme, rest, _ := strings.Cut(f.Store, ":")
 	i := slices.IndexFunc(storeKinds, func(k storeKind) bool { return k.scheme == scheme })
 	if i < 0 {

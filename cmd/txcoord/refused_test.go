@@ -1,0 +1,100 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// wantNothing: what was refused has made nothing.
+func wantNothing(t *testing.T, path string) {
+	t.Helper()
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%s is there: %v", path, err)
+	}
+}
+
+func TestWhatIsRefusedMakesNothing(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "none")
+	store := "bolt:" + filepath.Join(folder, "x.db")
+	for _, c := range []struct {
+		args []string
+		code int
+		says string
+	}{
+		{[]string{"store", "check", "--store", store}, exitNotFound, "store init"},
+		{[]string{"store", "init", "--store", store, "--catalog", "a/b"}, exitUsage, "--catalog"},
+		{[]string{"serve", "--warehouse", folder, "--listen", "127.0.0.1:0", "--catalog", "a/b"}, exitUsage, "--catalog"},
+		{[]string{"fsck", "--warehouse", folder, "--catalog", ".."}, exitUsage, "--catalog"},
+		{[]string{"serve", "--warehouse", folder, "--listen", "127.0.0.1:99999"}, exitUsage, "--listen"},
+		{[]string{"serve", "--warehouse", folder, "--listen", "127.0.0.1:0", "--advertise", "h:-1"}, exitUsage, "--advertise"},
+		{[]string{"serve", "--warehouse", folder, "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:no-port"}, exitUsage, "--admin-listen"},
+	} {
+		wantCode(t, c.args, txcoord(t, nil, "", c.args...), c.code, c.says)
+		wantNothing(t, folder)
+	}
+	wantCode(t, nil, txcoord(t, nil, "", "store", "init", "--store", store), 0)
+	wantCode(t, nil, txcoord(t, nil, "", "store", "check", "--store", store), 0)
+}
+
+// TestOutputJSON: a program that asks for JSON gets it from every command.
+func TestOutputJSON(t *testing.T) {
+	folder := t.TempDir()
+	config, rules := filepath.Join(folder, "c.yaml"), filepath.Join(folder, "a.yaml")
+	put(t, config, "warehouse: /x\nlimit: {key_bytes: 9}\n")
+	put(t, rules, "roles:\n  w: [{catalogs: [default], tables: [\"o*\"], actions: [read]}]\nbindings: [{role: w, principals: [\"token:x\"]}]\n")
+	for _, c := range []struct {
+		args []string
+		has  string
+	}{
+		{[]string{"version"}, `{"version":"`},
+		{[]string{"config", "check", config}, `"inOrder":true`},
+		{[]string{"config", "print", config}, `"limit":{"value":{"key_bytes":"9"},"from":"file"}`},
+		{[]string{"config", "print", config}, `"stop-timeout":{"value":"`},
+		{[]string{"access", "check", rules}, `"inOrder":true`},
+		{[]string{"access", "check", rules, "--principal", "token:x", "--table", "orders"}, `"actions":["read"]`},
+		{[]string{"access", "check", rules, "--principal", "token:y", "--table", "orders"}, `"actions":[]`},
+		{[]string{"serve", "--list-limits"}, `{"name":"key_bytes","default":"512"`},
+	} {
+		got := txcoord(t, nil, "", append([]string{"-o", "json"}, c.args...)...)
+		var flat bytes.Buffer
+		if err := json.Compact(&flat, []byte(got.out)); got.code != 0 || err != nil || !strings.Contains(flat.String(), c.has) {
+			t.Errorf("%q: exit %d, %v\n%s%s", c.args, got.code, err, got.out, got.stderr)
+		}
+	}
+}
+
+// TestErrorsOfManyTables: each line of standard error is JSON, also where some tables
+// failed and some did not.
+func TestErrorsOfManyTables(t *testing.T) {
+	s := startServer(t)
+	s.ok("tables", "create", "t1", filepath.Join(s.warehouse, "t1"), "--column", "id BIGINT")
+	got := txcoord(t, s.env, "", "-o", "json", "tables", "maintain", "t1", "no", "nor")
+	if got.code != exitNotFound || !json.Valid([]byte(got.out)) {
+		t.Errorf("exit %d, %s", got.code, got.out)
+	}
+	for line := range strings.Lines(got.stderr) {
+		if !strings.HasPrefix(line, `{"error":{"exit":3`) || !json.Valid([]byte(line)) {
+			t.Errorf("no JSON: %s", line)
+		}
+	}
+	if !strings.Contains(got.stderr, "nor: ") {
+		t.Errorf("does not name the second table: %s", got.stderr)
+	}
+}
+
+func TestLocationsThatNoFileSystemTakes(t *testing.T) {
+	s := startServer(t)
+	for _, path := range []string{strings.Repeat("z", 300), strings.Repeat(strings.Repeat("z", 200)+"/", 19)} {
+		got := txcoord(t, s.env, "", "tables", "create", "u1", filepath.Join(s.warehouse, path), "--column", "id BIGINT")
+		wantCode(t, []string{"tables", "create"}, got, exitUsage, "bytes")
+		file := `{"key":"k","tables":[{"table":"u1","create":{"location":"` + filepath.Join(s.warehouse, path) + `","schema":{"type":"struct","fields":[{"name":"id","type":"long","nullable":true,"metadata":{}}]}}}]}`
+		wantCode(t, []string{"commit"}, txcoord(t, s.env, file, "commit", "-"), exitUsage, "bytes")
+	}
+	s.ok("tables", "create", "u2", filepath.Join(s.warehouse, strings.Repeat("z", 255)), "--column", "id BIGINT")
+}
