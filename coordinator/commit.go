@@ -5,6 +5,7 @@ import (
 	"errors"
 	"iter"
 	"slices"
+	"sync/atomic"
 
 	"github.com/txcoord/txcoord/coordinator/quota"
 	"github.com/txcoord/txcoord/tables"
@@ -79,7 +80,7 @@ func (c *Catalog) decideParts(ctx context.Context, ref txnRef, r CommitRequest, 
 	if err != nil {
 		return content{}, err
 	}
-	return contentOf(parts, releases), c.decide(ctx, ref, parts, r.Reads, releases, r.VerifyFiles)
+	return contentOf(parts, releases), c.decide(ctx, ref, parts, r.Reads, releases, r.VerifyFiles, nil)
 }
 
 // content is what a commit names: the digests of each table, and tables that it releases.
@@ -87,6 +88,8 @@ type content struct {
 	digests  map[twophase.TableID][]twophase.Digest
 	releases []twophase.TableID
 	warnings []string
+	// landed is that of the submission, of a commit in one call.
+	landed *atomic.Uint64
 }
 
 func contentOf(parts []*part, releases []twophase.TableID) content {

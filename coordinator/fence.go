@@ -129,14 +129,14 @@ func (c *Catalog) fenceTransaction(ctx context.Context, id twophase.TableID, pro
 	if err != nil {
 		return err
 	}
-	err = c.decide(ctx, ref, []*part{p}, nil, nil, false)
+	err = c.decide(ctx, ref, []*part{p}, nil, nil, false, nil)
 	want := contentOf([]*part{p}, nil)
 	o, decided := c.decidedOutcome(ref.id)
 	switch {
 	case !decided:
 		return err // maybe decided later: then the next call finds it on its way, or done
 	case o.Aborted != nil:
-		c.dropOnce(ref, want, abortedError(o))
+		c.dropOnce(ref, want)
 		return abortedError(o)
 	}
 	return c.publishedFence(ctx, ref.id)

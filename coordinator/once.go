@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync/atomic"
 
 	"github.com/txcoord/txcoord/coordinator/quota"
 	"github.com/txcoord/txcoord/lock"
@@ -44,24 +45,26 @@ func (c *Catalog) commitOnce(ctx context.Context, ref txnRef, r OnceRequest) (Ou
 		}
 	}
 	o, err := c.answer(ctx, ref, want, r.Wait, r.WaitLimit)
-	c.dropOnce(ref, want, err)
+	c.dropOnce(ref, want)
 	return want.warn(o), c.tokenOf(ref), err
 }
 
 // dropOnce removes what a call staged for a transaction that was decided without it:
-// it was aborted, or another call of the same was quicker. While the outcome is open
-// it stays.
-func (c *Catalog) dropOnce(ref txnRef, want content, answer error) {
+// it was aborted, or another call of the same was quicker. Where that one staged the
+// same, and all is published, it may have been swept before this call put it once more.
+// While the outcome is open it stays.
+func (c *Catalog) dropOnce(ref txnRef, want content) {
 	var due []payloadID
 	c.ledger.read(func(s *twophase.State) {
 		o := s.Outcome(ref.id)
-		if o == nil || answer == nil && o.Commit != nil && o.Commit.Begun == ref.begun {
+		if o == nil || want.landed != nil && want.landed.Load() == uint64(o.Position)+1 {
 			return
 		}
+		swept := s.MaySweep(ref.id, ref.begun)
 		for table, digests := range want.digests {
 			for _, d := range digests {
 				p := payloadID{Begun: ref.begun, Txn: ref.id, Table: table, Digest: d}
-				if o.Abort != nil || !names(o, p) {
+				if o.Abort != nil || !names(o, p) || swept {
 					due = append(due, p)
 				}
 			}
@@ -152,7 +155,9 @@ func (c *Catalog) decideOnce(ctx context.Context, ref txnRef, r OnceRequest) (co
 	if err != nil {
 		return content{}, err
 	}
-	return contentOf(parts, releases), c.decide(ctx, ref, parts, r.Reads, releases, r.VerifyFiles)
+	out := contentOf(parts, releases)
+	out.landed = new(atomic.Uint64)
+	return out, c.decide(ctx, ref, parts, r.Reads, releases, r.VerifyFiles, out.landed)
 }
 
 // stageOnce stages a part that is committed in the same call. A small one becomes

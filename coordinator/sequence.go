@@ -49,6 +49,9 @@ type submission struct {
 	// left: the one who asked was told that nothing is known, and asks again. It is
 	// dropped unless it is in an entry under way.
 	left *atomic.Bool
+	// landed gets the position of the entry that was written with its record in it, and
+	// one more; it stays 0 if others wrote what decided the transaction. May be nil.
+	landed *atomic.Uint64
 	// queued is when it began to wait.
 	queued telemetry.Queued
 	// place in the queue, while it is taken out of it; nil for what waits in own.
@@ -231,6 +234,11 @@ func (s *sequencer) group(ctx context.Context, group []*submission) ([]*submissi
 		return append(recorded, again...), nil
 	case !won:
 		return append(recorded, again...), nil
+	}
+	for _, sub := range recorded {
+		if sub.landed != nil {
+			sub.landed.Store(uint64(entry.Position) + 1)
+		}
 	}
 	s.answerAll(recorded, nil)
 	return again, nil
