@@ -74,6 +74,7 @@ func (c *Catalog) Explain(ctx context.Context, ref string, sees func(name string
 	if err := c.catchUp(ctx); err != nil && ctx.Err() != nil {
 		return Explanation{}, err // otherwise the fold as it is still says something
 	}
+	c.lookFor(ctx, row)
 	e := &explainer{c: c, id: row.ID, sees: sees}
 	e.catalog()
 	e.lost(ctx)
@@ -168,7 +169,7 @@ func (e *explainer) freeze(s *twophase.State, t *twophase.Table) {
 	}
 	out := Finding{
 		Code: FoundFrozen, Blocks: true, Since: f.Since.Std(), Txn: f.Txn, Key: keyOf(s, f.Txn),
-		Text: e.freezeText(s, t), Remedy: freezeRemedy(t),
+		Text: e.freezeText(s, t), Remedy: e.freezeRemedy(s, t),
 	}
 	if f.Resolved {
 		out.Code = FoundClosed
@@ -219,6 +220,9 @@ func (e *explainer) freezeText(s *twophase.State, t *twophase.Table) string {
 		twophase.CauseContradiction: "its log and the journal contradict each other",
 		twophase.CauseLost:          "the staged part of a decided transaction is lost",
 	}[f.Cause]
+	if f.Cause == twophase.CauseReplaced && givenUpTable(s, f) {
+		why = "an operator gave a table up, and it counts as replaced"
+	}
 	text := fmt.Sprintf("frozen since %s (%s): %s", f.Since.Std().Format(time.RFC3339), f.Cause, why)
 	if f.Origin != t.Table {
 		text += fmt.Sprintf(", on table %s, with which it shares a transaction that is not published", e.name(nameOf(s, f.Origin)))
@@ -232,10 +236,18 @@ func (e *explainer) freezeText(s *twophase.State, t *twophase.Table) string {
 	return text
 }
 
-func freezeRemedy(t *twophase.Table) string {
+// givenUpTable reports whether a freeze began at a table that an operator has given up.
+func givenUpTable(s *twophase.State, f *twophase.Freeze) bool {
+	o, ok := s.Table(f.Origin)
+	return ok && o.Frozen != nil && o.Frozen.Cause == twophase.CauseReplaced && strings.HasPrefix(o.Frozen.Detail, givenUpDetail)
+}
+
+func (e *explainer) freezeRemedy(s *twophase.State, t *twophase.Table) string {
 	switch f := t.Frozen; {
 	case f.Resolved:
 		return fmt.Sprintf("txcoord tables release %s; then register what stands at its place, if you want that", t.Name)
+	case f.Cause == twophase.CauseReplaced && givenUpTable(s, f):
+		return fmt.Sprintf("txcoord tables resolve %s, once the store's grace has passed: what was given up is settled, and the other tables go on", e.name(nameOf(s, f.Origin)))
 	case f.Cause == twophase.CauseStalled:
 		return "make its location reachable and writable; it thaws by itself when its round is published"
 	case f.Cause == twophase.CauseReplaced && t.Recorded != twophase.NoVersion && !strings.HasPrefix(f.Detail, givenUpDetail):

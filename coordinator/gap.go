@@ -34,6 +34,11 @@ func sameDamage(a, b error) bool {
 // recorded version, for whoever finds out: damage freezes the table (R12, R22).
 func (c *Catalog) logFailed(ctx context.Context, t *handle, failed error) error {
 	row := c.row(t.id)
+	if isGone(failed) && !c.isClosed(t.id) {
+		if err := c.lookAfresh(ctx, t); err != nil { // the recorded version is gone: a listing says what that means
+			return err
+		}
+	}
 	if !isDamage(failed) {
 		return c.logErrorAt(row, failed)
 	}
@@ -41,6 +46,37 @@ func (c *Catalog) logFailed(ctx context.Context, t *handle, failed error) error 
 		return err
 	}
 	return c.cleanedMeanwhile(row, failed)
+}
+
+// isGone reports whether the version that was asked for is not in the log.
+func isGone(err error) bool {
+	fault, ok := errors.AsType[*tables.LogError](err)
+	return ok && fault.Fault == tables.NoVersion
+}
+
+// lookAfresh looks at a log without trusting what was seen of it shortly before: that its
+// newest version has gone since shows in a listing only.
+func (c *Catalog) lookAfresh(ctx context.Context, t *handle) error {
+	t.forgetSight()
+	_, err := c.lookUp(ctx, t)
+	return err
+}
+
+// lookFor is the look of a caller who asks what is wrong with a table. That it fails is said
+// where it matters, and a place that does not answer is not waited for.
+func (c *Catalog) lookFor(ctx context.Context, row TableInfo) {
+	t, err := c.tables.of(row.ID)
+	if err != nil || row.Version == twophase.NoVersion || row.Frozen.found() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, latestWait)
+	defer cancel()
+	if c.checkOwner(ctx, row); c.ours(row.ID) != nil {
+		return // what stands there is somebody else's, and may be put back before it is looked at
+	}
+	if err := c.lookAfresh(ctx, t); err != nil {
+		c.log.Debug("look at a table that somebody asks about", "table", row.URI, "error", err)
+	}
 }
 
 // judgeDamage says what it means that a version at or below the recorded one is missing, or

@@ -241,11 +241,14 @@ func (c *Catalog) lostOf(ctx context.Context, id twophase.TableID) ([]*lack, err
 // lost: decided changes whose staged parts are gone. Nothing is read for a table on which
 // nobody has met one.
 func (e *explainer) lost(ctx context.Context) {
-	look := false
+	look, over := false, false
 	e.c.ledger.read(func(s *twophase.State) {
 		t, ok := s.Table(e.id)
-		look = ok && t.Frozen != nil && !closed(t)
+		look, over = ok && t.Frozen != nil, ok && closed(t)
 	})
+	if over { // a part that comes back is of no use any more
+		return
+	}
 	if t := e.c.tables.peek(e.id); !look && (t == nil || !t.lacksPart.Load()) {
 		return
 	}

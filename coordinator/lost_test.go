@@ -412,6 +412,17 @@ func TestLostPartOfANewTable(t *testing.T) {
 	if err != nil || len(plan.Steps) != 1 || plan.Steps[0].Kind != "replaced" {
 		t.Fatalf("%+v, %v", plan, err)
 	}
+	for _, name := range []string{"t", "new"} {
+		f := found(t, l.explain(name), coordinator.FoundFrozen)
+		if !strings.Contains(f.Text, "an operator gave a table up") || strings.Contains(f.Text, "another table's") || !strings.Contains(f.Remedy, "tables resolve new") {
+			t.Errorf("%s: %+v", name, f)
+		}
+		for _, f := range l.explain(name).Findings {
+			if strings.Contains(f.Remedy, "put the part back") {
+				t.Errorf("%s: %+v", name, f)
+			}
+		}
+	}
 	wantReason(t, "at once", l.resolve("new"), coordinator.TooEarly)
 	clock.advance(11 * time.Minute)
 	l.must(l.resolve("new"))

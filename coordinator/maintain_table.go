@@ -285,7 +285,7 @@ func (j *upkeepJob) wrong(ctx context.Context, err error) error {
 	if isAltered(err) {
 		return j.altered(err)
 	}
-	if isDamage(err) {
+	if isDamage(err) || isGone(err) {
 		return j.m.c.logFailed(ctx, j.handle, err)
 	}
 	return j.m.c.logErrorAt(j.at.info, err)

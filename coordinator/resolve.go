@@ -80,6 +80,7 @@ func (c *Catalog) Resolve(ctx context.Context, q ResolveRequest) (Resolution, er
 	if err := c.catchUp(ctx); err != nil {
 		return Resolution{}, err
 	}
+	c.lookFor(ctx, c.row(row.ID))
 	lost, err := c.lostOf(ctx, row.ID)
 	if err != nil {
 		return Resolution{}, err
