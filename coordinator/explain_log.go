@@ -29,6 +29,8 @@ func (e *explainer) log(ctx context.Context, row TableInfo) error {
 		}
 		f.File, f.Version = fileOf(err)
 		e.add(f)
+	case e.c.ownsItself(err):
+		e.add(Finding{Code: FoundOwnedElsewhere, Blocks: true, Text: messageOf(err), Remedy: "put the folders back where they belong; the next look finds out"})
 	case err != nil:
 		e.add(Finding{
 			Code: FoundOwnedElsewhere, Blocks: true, Text: messageOf(err),
@@ -57,6 +59,12 @@ func (e *explainer) log(ctx context.Context, row TableInfo) error {
 		e.settings(ctx, profile, row)
 	}
 	return nil
+}
+
+// ownsItself reports whether a table is not ours because its place holds another one of ours.
+func (c *Catalog) ownsItself(err error) bool {
+	own, ok := errors.AsType[*Error](err)
+	return ok && own.Owner != nil && own.Owner.Catalog == c.journal.Meta().Catalog
 }
 
 func (e *explainer) unreadable(err error) {

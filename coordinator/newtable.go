@@ -194,7 +194,7 @@ func (c *Catalog) untouched(ctx context.Context, p placed, name string) error {
 	case err != nil:
 		return c.logErrorAt(TableInfo{Name: name, URI: p.uri}, err)
 	case owner.Catalog != c.journal.Meta().Catalog:
-		return ownedError(p.uri, owner)
+		return c.ownedError(p.uri, owner)
 	}
 	return nil
 }

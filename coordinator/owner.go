@@ -56,9 +56,9 @@ func (c *Catalog) checkOwner(ctx context.Context, row TableInfo) {
 		c.describeOwner(ctx, t, row, owner)
 	default:
 		t.forgetSight()
-		err := ownedError(row.URI, owner)
+		err := c.ownedError(row.URI, owner)
 		if t.disown(err) {
-			c.log.Error("another catalog has taken the table over; it takes no commits here any more", "table", row.URI, "owner", owner.Catalog)
+			c.log.Error("the owner object at the table's place names somebody else; it takes no commits here any more", "table", row.URI, "owner", owner.Catalog, "owner_table", owner.Table)
 		}
 	}
 }

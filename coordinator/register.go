@@ -191,13 +191,18 @@ func (c *Catalog) registered(ctx context.Context, p placed, row TableInfo, r Reg
 	if err == nil && there.Last() == twophase.NoVersion && row.Version != twophase.NoVersion {
 		return TableInfo{}, nil, c.logErrorAt(row, &tables.LogError{Fault: tables.NotATable, Table: row.URI, Version: twophase.NoVersion})
 	}
+	if err == nil && r.TakeOver {
+		if err := c.notSwapped(ctx, p, row); err != nil {
+			return TableInfo{}, nil, err
+		}
+	}
 	if err == nil {
 		err = p.log.Claim(ctx, c.ownerOf(row), r.TakeOver)
 	}
 	var owned *tables.OwnedError
 	switch {
 	case errors.As(err, &owned):
-		return TableInfo{}, nil, ownedError(p.uri, &owned.Owner)
+		return TableInfo{}, nil, c.ownedError(p.uri, &owned.Owner)
 	case err != nil:
 		return TableInfo{}, nil, c.logErrorAt(row, err)
 	}
@@ -207,12 +212,52 @@ func (c *Catalog) registered(ctx context.Context, p placed, row TableInfo, r Reg
 	return c.full(row.ID), nil, nil
 }
 
-func ownedError(uri string, o *tables.Owner) error {
+// ownedError: the owner object at a place names somebody else. If that is another table of
+// this very catalog, folders were mixed up, and a take-over would make it worse.
+func (c *Catalog) ownedError(uri string, o *tables.Owner) error {
+	message := fmt.Sprintf("table %s belongs to catalog %s; release it there, or take it over if that catalog is gone", uri, o.Catalog)
+	if other, ok := c.sibling(uri, o); ok {
+		message = fmt.Sprintf("the folder at %s is that of table %s of this catalog, whose place is %s: put the folders back where they belong", uri, other.Name, other.URI)
+	}
 	return &Error{
 		Reason:  TableOwned,
-		Message: fmt.Sprintf("table %s belongs to catalog %s; release it there, or take it over if that catalog is gone", uri, o.Catalog),
+		Message: message,
 		Owner:   &OwnerDetail{URI: uri, Catalog: o.Catalog, Incarnation: o.Incarnation, Since: o.Since},
 	}
+}
+
+// sibling is the live table of this catalog that an owner object at another place names.
+func (c *Catalog) sibling(uri string, o *tables.Owner) (row TableInfo, ok bool) {
+	if o.Catalog != c.journal.Meta().Catalog {
+		return row, false
+	}
+	c.ledger.read(func(s *twophase.State) {
+		var t *twophase.Table
+		if t, ok = s.Table(o.Table); ok {
+			row, ok = infoOf(t), !t.Released && t.URI != uri
+		}
+	})
+	return row, ok
+}
+
+// notSwapped refuses to write a table's owner object into the log of another table of this
+// catalog. Where the log is the table's own, and the object alone is not, it may be written.
+func (c *Catalog) notSwapped(ctx context.Context, p placed, row TableInfo) error {
+	owner, err := p.log.Owner(ctx)
+	if err != nil {
+		return nil // Claim says what that means
+	}
+	if _, ok := c.sibling(p.uri, owner); !ok {
+		return nil
+	}
+	state, err := p.log.State(ctx, tables.Latest)
+	if err != nil {
+		return c.logErrorAt(row, err)
+	}
+	if state.Profile().MetaData.ID != row.MetaDataID {
+		return c.ownedError(p.uri, owner)
+	}
+	return nil
 }
 
 // notTaken says early, before anything is written, that a name or a place is
@@ -247,7 +292,7 @@ func (c *Catalog) claim(ctx context.Context, p placed, row TableInfo, takeOver b
 	case err == nil:
 		return mine.Table, nil
 	case errors.As(err, &owned):
-		return "", ownedError(p.uri, &owned.Owner)
+		return "", c.ownedError(p.uri, &owned.Owner)
 	}
 	return "", c.logErrorAt(TableInfo{Name: p.uri, URI: p.uri}, err)
 }
