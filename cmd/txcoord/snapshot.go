@@ -54,11 +54,13 @@ func (c *snapshotGet) Run(ctx context.Context, s *session) error {
 			_, err := fmt.Fprint(s.out, readingCode(c.Format, s.Catalog, a.GetSnapshot()))
 			return err
 		}
-		return s.showSnapshot(a)
+		return s.showSnapshot(a, c.request().GetSelect() == nil)
 	})
 }
 
-func (s *session) showSnapshot(a *txcoordv1.GetSnapshotResponse) error {
+// showSnapshot shows a snapshot. Of one that was chosen nothing is looked at, so nothing is
+// said of its tables' state: their logs may have been cleaned past it.
+func (s *session) showSnapshot(a *txcoordv1.GetSnapshotResponse, newest bool) error {
 	snap := a.GetSnapshot()
 	return s.show(a, []string{fmt.Sprint(snap.GetVersion())}, func(g *grid) {
 		g.pair("snapshot", snap.GetVersion())
@@ -74,8 +76,11 @@ func (s *session) showSnapshot(a *txcoordv1.GetSnapshotResponse) error {
 		g.row("TABLE", "VERSION", "STATE", "LOCATION")
 		for _, t := range snap.GetTables() {
 			state := "ok"
-			if t.GetFrozen() {
+			switch {
+			case t.GetFrozen():
 				state = "frozen"
+			case !newest:
+				state = "-"
 			}
 			g.row(t.GetName(), t.GetVersion(), state, t.GetUri())
 		}
