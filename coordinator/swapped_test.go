@@ -78,8 +78,11 @@ func TestSwappedFolders(t *testing.T) {
 func TestNewestVersionGoneWhileRunning(t *testing.T) {
 	t.Parallel()
 	for name, ask := range map[string]func(w *tended){
-		"why":      func(w *tended) { w.explain("t") },
-		"resolve":  func(w *tended) { wantReason(w.t, "resolve", w.resolve("t"), coordinator.LogContradiction) },
+		"why": func(w *tended) { w.explain("t") },
+		"resolve": func(w *tended) {
+			err := w.resolve("t")
+			wantReason(w.t, "resolve", err, coordinator.LogContradiction)
+		},
 		"describe": func(w *tended) { w.catalog.Describe(w.ctx(), "t") }, //nolint:errcheck // what it finds is in the row
 		"maintain": func(w *tended) {
 			_, err := w.maintainer(coordinator.MaintainConfig{}).Maintain(w.ctx(), coordinator.MaintainRequest{Table: "t"})
