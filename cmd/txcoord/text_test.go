@@ -40,8 +40,12 @@ func TestFilesThatAreNoText(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{
-		{"commit", file}, {"tx", "stage", "t", file, "--token", "x"}, {"config", "check", file}, {"serve", "--config", file},
-		{"access", "check", file}, {"tables", "create", "t", "/t", "--schema", "@" + file},
+		{"commit", file},
+		{"tx", "stage", "t", file, "--token", "x"},
+		{"config", "check", file},
+		{"serve", "--config", file},
+		{"access", "check", file},
+		{"tables", "create", "t", "/t", "--schema", "@" + file},
 	} {
 		got := txcoord(t, nil, "", args...)
 		if got.code != exitUsage || !strings.Contains(got.stderr, "UTF-8") || !strings.Contains(got.stderr, file) {
