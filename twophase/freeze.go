@@ -18,6 +18,7 @@ func (c Cause) grave() int {
 		return 4
 	case CauseReplaced:
 		return 5
+	case CauseOperator: // is a hold, which is beside these
 	}
 	return 0
 }

@@ -140,7 +140,10 @@ func (x *examination) json() object {
 		})
 	}
 	return object{
-		{"errors", x.count(severityError)}, {"warnings", x.count(severityWarning)}, {"notes", x.count(severityNote)},
-		{"checks", x.checks}, {"findings", findings},
+		{"errors", x.count(severityError)},
+		{"warnings", x.count(severityWarning)},
+		{"notes", x.count(severityNote)},
+		{"checks", x.checks},
+		{"findings", findings},
 	}
 }

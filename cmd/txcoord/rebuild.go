@@ -279,8 +279,14 @@ func rebuildJSON(r *coordinator.RebuildReport) object {
 		findings = append(findings, append(one, field{"what", f.What}, field{"remedy", f.Code.Remedy()}))
 	}
 	out := object{
-		{"written", r.Written}, {"already", r.Already}, {"catalog", r.Catalog}, {"from", r.From}, {"incarnation", r.Incarnation},
-		{"manifest", uint64(r.Manifest)}, {"snapshot", uint64(r.Snapshot)}, {"known", r.Known},
+		{"written", r.Written},
+		{"already", r.Already},
+		{"catalog", r.Catalog},
+		{"from", r.From},
+		{"incarnation", r.Incarnation},
+		{"manifest", uint64(r.Manifest)},
+		{"snapshot", uint64(r.Snapshot)},
+		{"known", r.Known},
 	}
 	if !r.Since.IsZero() {
 		out = append(out, field{"since", r.Since.UTC().Format(time.RFC3339Nano)})

@@ -62,8 +62,7 @@ func (c *txWhy) Run(ctx context.Context, s *session) error {
 		if err := s.show(a, []string{word(a.GetState())}, func(g *grid) { txWhyGrid(g, a) }); err != nil {
 			return err
 		}
-		switch a.GetState() {
-		case txcoordv1.TransactionState_TRANSACTION_STATE_UNKNOWN, txcoordv1.TransactionState_TRANSACTION_STATE_FORGOTTEN:
+		if now := a.GetState(); now == txcoordv1.TransactionState_TRANSACTION_STATE_UNKNOWN || now == txcoordv1.TransactionState_TRANSACTION_STATE_FORGOTTEN {
 			return &codedError{fmt.Errorf("the transaction is %s here", word(a.GetState())), exitNotFound}
 		}
 		return nil
