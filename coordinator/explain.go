@@ -194,7 +194,7 @@ func (e *explainer) held(t *twophase.Table) {
 	if t.Held.Detail != "" {
 		text += ": " + t.Held.Detail
 	}
-	e.add(Finding{Code: FoundFrozen, Blocks: true, Since: t.Held.Since.Std(), Text: text, Remedy: "txcoord tables unfreeze " + t.Name})
+	e.add(Finding{Code: FoundFrozen, Blocks: true, Since: t.Held.Since.Std(), Text: text, Remedy: "txcoord tables unfreeze " + t.Name + " --reason TEXT"})
 }
 
 // conflictOn is why a decided change cannot be delivered on a table.

@@ -195,7 +195,7 @@ func (c *Catalog) nothingToResolve(t *twophase.Table, lost []*lack) error {
 	case len(lost) > 0:
 		why = fmt.Sprintf("waits for a lost part: %s. Put it back, and the table goes on by itself; or give the change up with --give-up", c.lackText(lost[0]))
 	case f == nil && t.Held != nil:
-		why = "is frozen by an operator, and nothing else is wrong with it: txcoord tables unfreeze " + t.Name
+		why = "is frozen by an operator, and nothing else is wrong with it: txcoord tables unfreeze " + t.Name + " --reason TEXT"
 	case f == nil:
 	case f.Resolved:
 		why = "was resolved: the log at its place is another table's, and it is never written again; release it"

@@ -119,7 +119,7 @@ func (x *examination) tablesOf(a *txcoordv1.GetStatusResponse) {
 	for _, f := range a.GetFrozen() {
 		severity, remedy := severityError, "txcoord tables why "+shellWord(f.GetTable())
 		if f.GetFreeze().GetCause() == txcoordv1.FreezeCause_FREEZE_CAUSE_OPERATOR {
-			severity, remedy = severityNote, "txcoord tables unfreeze "+shellWord(f.GetTable())+", when it is time"
+			severity, remedy = severityNote, "txcoord tables unfreeze "+shellWord(f.GetTable())+" --reason TEXT, when it is time"
 		}
 		x.add(severity, "tables", f.GetTable(), strings.TrimSpace(fmt.Sprintf("frozen (%s) since %s: %s", freezeWord(f.GetFreeze()), clock(f.GetFreeze().GetSince()), f.GetFreeze().GetReason())), remedy)
 	}
