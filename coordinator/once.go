@@ -57,8 +57,8 @@ func (c *Catalog) dropOnce(ref txnRef, want content) {
 	var due []payloadID
 	c.ledger.read(func(s *twophase.State) {
 		o := s.Outcome(ref.id)
-		if o == nil || want.landed != nil && want.landed.Load() == uint64(o.Position)+1 {
-			return
+		if o == nil || o.Commit != nil && want.landed != nil && want.landed.Load() == uint64(o.Position)+1 {
+			return // this very call: what it staged goes when it is published
 		}
 		swept := s.MaySweep(ref.id, ref.begun)
 		for table, digests := range want.digests {
