@@ -122,6 +122,7 @@ func TestDeltaRSOnS3(t *testing.T) {
 		default:
 		}
 		w.commitOnce(fmt.Sprintf("beside %d", ours), w.rows("shared", "ours"))
+		time.Sleep(50 * time.Millisecond) // delta-rs gives up after 15 versions that were there before its own
 	}
 	w.rest()
 	if err := errors.Join(foreign.err...); err != nil || len(foreign.versions) != batches {
