@@ -345,12 +345,7 @@ func TestExactCounts(t *testing.T) {
 			store.Reset()
 			objects.Reset()
 			var waiting sync.WaitGroup
-			var release chan struct{}
-			if c.group > 1 { // let them gather behind an append that takes long
-				release = make(chan struct{})
-				hold <- release
-			}
-			for i := range c.group {
+			call := func(i int) {
 				waiting.Go(func() {
 					if _, _, err := w.catalog.CommitOnce(w.ctx(), request(fmt.Sprint("k", i))); err != nil {
 						t.Error(err)
@@ -358,11 +353,20 @@ func TestExactCounts(t *testing.T) {
 				})
 			}
 			rounds := 1
-			if c.group > 1 {
-				// The first is alone in its entry, and closes a round of its own.
+			if c.group == 1 {
+				call(0)
+			} else { // the first is alone in its entry, and closes a round of its own
+				release := make(chan struct{})
+				goOn := sync.OnceFunc(func() { close(release) })
+				t.Cleanup(goOn) // or a failure would wait for the append for ever
+				hold <- release
+				call(0)
 				w.eventually("one is on its way", func() bool { return len(hold) == 0 })
+				for i := 1; i < c.group; i++ {
+					call(i)
+				}
 				w.eventually("the rest waits", func() bool { return w.catalog.Queued() == c.group-1 })
-				close(release)
+				goOn()
 				rounds = 2
 			}
 			waiting.Wait()
