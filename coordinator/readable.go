@@ -73,10 +73,13 @@ func (c *Catalog) notReadable(set *tableSet, of []twophase.TableID) error {
 		said = append(said, fmt.Sprintf("those of %d more tables", more))
 	}
 	first := rows[0]
+	why := "commits of the log, or the checkpoint that they rest on, are gone. Name a newer snapshot, or put the files back"
+	if slices.ContainsFunc(of, c.isReplaced) {
+		why = "a table was closed because another one's log stands at its place, or is gone from there, and nothing vouches for what can be read there. Name a newer snapshot"
+	}
 	return &Error{
-		Reason: SnapshotOutOfRange,
-		Message: fmt.Sprintf("snapshot %d cannot be read any more: %s; commits of the log, or the checkpoint that they rest on, are gone. Name a newer snapshot, or put the files back",
-			set.version, strings.Join(said, ", ")),
-		Table: &TableDetail{Table: first.Name, TableID: first.ID, URI: first.URI, Version: set.tables[first.ID]},
+		Reason:  SnapshotOutOfRange,
+		Message: fmt.Sprintf("snapshot %d cannot be read any more: %s; %s", set.version, strings.Join(said, ", "), why),
+		Table:   &TableDetail{Table: first.Name, TableID: first.ID, URI: first.URI, Version: set.tables[first.ID]},
 	}
 }

@@ -128,7 +128,10 @@ func TestHoldsOfAReplacedTable(t *testing.T) {
 	if f := w.info("a").Frozen; f == nil || f.Cause != twophase.CauseReplaced {
 		t.Fatalf("%+v", f)
 	}
-	wantReason(t, "tag", w.tag(w.catalog.Tag(w.ctx(), "late", held)), coordinator.SnapshotOutOfRange)
+	own := wantReason(t, "tag", w.tag(w.catalog.Tag(w.ctx(), "late", held)), coordinator.SnapshotOutOfRange)
+	if strings.Contains(own.Message, "put the files back") || !strings.Contains(own.Message, "another one's log stands at its place") {
+		t.Errorf("nothing of its log is missing, and it says: %s", own.Message)
+	}
 }
 
 // The log is cleaned between the look and the record: the tag goes back to what it named.
