@@ -240,6 +240,20 @@ func (m *model) freeze(txn TxnID) {
 	for _, id := range m.tablesOfAll(txns) {
 		m.tables[id].frozen = true
 	}
+	m.chill()
+}
+
+// chill freezes every open round that has a frozen table, since it may not close (R12).
+func (m *model) chill() {
+	for _, r := range m.rounds {
+		tables := m.tablesOfAll(r.txns)
+		if !slices.ContainsFunc(tables, func(id TableID) bool { return m.tables[id].frozen }) {
+			continue
+		}
+		for _, id := range tables {
+			m.tables[id].frozen = true
+		}
+	}
 }
 
 // raise forgets what is settled: aborted, or published in a closed round.

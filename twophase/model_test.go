@@ -258,10 +258,8 @@ func (m *model) turn(pos Position, closed []TableID) {
 		}
 		m.rounds = append(m.rounds, &modelRound{RoundID{pos, index}, w.txns})
 		index++
-		if tables := m.tablesOfAll(w.txns); slices.ContainsFunc(tables, func(id TableID) bool { return m.tables[id].frozen }) {
-			m.freeze(w.txns[0]) // a round that opens with a frozen table is frozen with it (R12)
-		}
 	}
+	m.chill() // a round that opens with a frozen table is frozen with it
 	for _, w := range left {
 		w.sealed = w.sealed || overlap(m.tablesOfAll(w.txns), closed)
 	}
