@@ -22,7 +22,7 @@ type sighting struct {
 func (f *fsck) fold(ctx context.Context) (bool, error) {
 	head, err := f.c.journal.Next(ctx)
 	if err != nil {
-		return false, err
+		return f.damaged(err)
 	}
 	from := twophase.Position(0)
 	if slots := f.c.journal.Slots(); head > slots {
@@ -30,7 +30,7 @@ func (f *fsck) fold(ctx context.Context) (bool, error) {
 	}
 	checkpoint, err := f.checkpoint(ctx)
 	if err != nil {
-		return false, err
+		return f.damaged(err)
 	}
 	if from == 0 {
 		meta := f.c.journal.Meta()
@@ -103,7 +103,7 @@ func (f *fsck) chain(ctx context.Context, from, head twophase.Position, checkpoi
 			return f.broken(fmt.Errorf("an entry from %d on is not there: %w", from, err)), nil
 		}
 		if err != nil {
-			return false, err
+			return f.damaged(err)
 		}
 		for i, raw := range window {
 			at := from + twophase.Position(i)
@@ -148,6 +148,14 @@ func (f *fsck) entry(at twophase.Position, raw []byte, previous twophase.Hash) (
 	return true, nil
 }
 
+// damaged tells an entry that is none from a store that does not answer.
+func (f *fsck) damaged(err error) (bool, error) {
+	if errors.Is(err, twophase.ErrDamaged) {
+		return f.broken(err), nil
+	}
+	return false, err
+}
+
 func (f *fsck) broken(err error) bool {
 	f.found(FsckFinding{Code: FsckJournal, Version: twophase.NoVersion, What: err.Error()})
 	return false
@@ -164,7 +172,7 @@ func (f *fsck) foldOn(ctx context.Context) (bool, error) {
 		case errors.Is(err, lock.ErrShort):
 			return f.broken(err), nil
 		case err != nil:
-			return false, err
+			return f.damaged(err)
 		}
 		if ok, err := f.entry(at, raw, f.state.Previous()); !ok || err != nil {
 			return ok, err

@@ -246,24 +246,30 @@ func TestFsckOfAJournalThatWentRound(t *testing.T) {
 	if r := w.fsck(""); !r.Proven() || r.From == 0 || r.Transactions != 60 {
 		t.Errorf("%+v", r)
 	}
-	items := w.ringItems()
-	for _, i := range []int{3, 17} {
-		broken := append([]byte{}, items[i].Value...)
-		broken[len(broken)-1] ^= 1
-		if _, err := w.store.Put(w.ctx(), items[i].Key, broken, lock.Always()); err != nil {
-			t.Fatal(err)
+	for i, it := range w.ringItems() { // the last entry is one of them: where, is chance
+		flipped := slices.Clone(it.Value)
+		flipped[len(flipped)-1-i] ^= 1
+		for what, broken := range map[string][]byte{"a bit is another one": flipped, "a half": it.Value[:len(it.Value)/2], "something else": []byte("{}")} {
+			w.setItem(it.Key, broken)
+			w.wantFindings(fmt.Sprint(it.Key, ": ", what), w.fsck(""), "JOURNAL_BROKEN")
 		}
-		w.wantFindings("an entry was changed", w.fsck(""), "JOURNAL_BROKEN")
-		if _, err := w.store.Put(w.ctx(), items[i].Key, items[i].Value, lock.Always()); err != nil {
-			t.Fatal(err)
-		}
+		w.setItem(it.Key, it.Value)
 	}
+	w.wantFindings("all was put back", w.fsck(""))
 	for key := range w.keys() {
 		if name, ok := strings.CutPrefix(key, "object: _txcoord/default/checkpoints/"); ok {
 			w.drop("_txcoord/default/checkpoints/" + name)
 		}
 	}
 	w.wantFindings("the checkpoint is gone", w.fsck(""), "CHECKPOINT_UNREADABLE")
+}
+
+// setItem is somebody who writes into the store by hand.
+func (w *world) setItem(key string, value []byte) {
+	w.t.Helper()
+	if _, err := w.store.Put(w.ctx(), key, value, lock.Always()); err != nil {
+		w.t.Fatal(err)
+	}
 }
 
 // commitOf is the only transaction of a version.

@@ -47,7 +47,8 @@ func (l *ledger) read(f func(*twophase.State)) {
 func (l *ledger) fold(raw []byte) error {
 	e, err := twophase.DecodeEntry(raw)
 	if err != nil {
-		return l.fail(err)
+		at, _ := twophase.EntryPosition(raw)
+		return l.fail(fmt.Errorf("entry %d: %w", at, err))
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

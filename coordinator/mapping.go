@@ -254,6 +254,8 @@ func (c *Catalog) ledgerError(err error) error {
 		return c.isBehind(err)
 	case errors.Is(c.ledger.stopped(), twophase.ErrUnknownRecord):
 		return c.isOld()
+	case errors.Is(c.ledger.stopped(), twophase.ErrDamaged):
+		return damagedEntry(c.ledger.stopped())
 	case c.ledger.stopped() != nil:
 		return &Error{Reason: JournalContradiction, Message: "the catalog takes no writes: its journal does not fit what was folded or published; an operator has to look", Cause: c.ledger.stopped()}
 	case c.life.Err() != nil:

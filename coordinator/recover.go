@@ -49,15 +49,15 @@ func (c *Catalog) loadCheckpoint(ctx context.Context, at twophase.Checkpointed) 
 func (c *Catalog) newestCheckpoint(ctx context.Context) (at twophase.Checkpointed, err error) {
 	next, err := c.journal.Next(ctx)
 	if err != nil || next == 0 {
-		return at, err
+		return at, damagedEntry(err)
 	}
 	raw, err := c.journal.Read(ctx, next-1)
 	if err != nil {
-		return at, err
+		return at, damagedEntry(err)
 	}
 	last, err := twophase.DecodeEntry(raw)
 	if err != nil {
-		return at, err
+		return at, damagedEntry(fmt.Errorf("entry %d: %w", next-1, err))
 	}
 	at = last.Checkpoint
 	for _, r := range last.Records {
@@ -66,6 +66,16 @@ func (c *Catalog) newestCheckpoint(ctx context.Context) (at twophase.Checkpointe
 		}
 	}
 	return at, nil
+}
+
+// damagedEntry says what to do about an entry whose bytes are not those that were written.
+func damagedEntry(err error) error {
+	if !errors.Is(err, twophase.ErrDamaged) {
+		return err
+	}
+	return &Error{Reason: JournalContradiction, Cause: err, Message: "the catalog takes no writes, since its journal is damaged" + because(err) +
+		": put the store's item back, from a version or a backup of it, and start the servers again; if there is none, stop all servers " +
+		"and run txcoord rebuild (docs/operations.md, When the journal is lost)"}
 }
 
 func (c *Catalog) readCheckpoint(ctx context.Context, ref twophase.ObjectRef) ([]byte, error) {

@@ -132,3 +132,41 @@ func (w *world) cut(key string) {
 		w.t.Fatal(err)
 	}
 }
+
+// An entry that was damaged stops a start that needs it, with the remedy, and nothing is
+// appended in its place: put back, all goes on. Also the last one.
+func TestStartOnADamagedEntry(t *testing.T) {
+	t.Parallel()
+	w := checkpointed(t, 0)
+	from := w.status().Checkpoint
+	w.stop()
+	needed := 0
+	for _, it := range w.ringItems() {
+		at, err := twophase.EntryPosition(it.Value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if at < from {
+			continue
+		}
+		needed++
+		flipped := slices.Clone(it.Value)
+		flipped[len(flipped)/2] ^= 1
+		w.setItem(it.Key, flipped)
+		before := w.keys()
+		err = w.tryStart()
+		wantReason(t, fmt.Sprint("a start with a damaged entry ", at), err, coordinator.JournalContradiction)
+		if !strings.Contains(fmt.Sprint(err), "rebuild") {
+			t.Error(err)
+		}
+		if diff := gocmp.Diff(before, w.keys()); diff != "" {
+			t.Errorf("a start that failed changed the store (-before +after):\n%s", diff)
+		}
+		w.setItem(it.Key, it.Value)
+	}
+	if needed == 0 {
+		t.Fatalf("no entry from %d on", from)
+	}
+	w.start()
+	w.commit("after", blind("t", "after"))
+}

@@ -1,8 +1,10 @@
 package twophase
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"time"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -20,13 +22,40 @@ const FirstCodec = 1
 // give another state (R17). The remedy is a newer build.
 var ErrUnknownRecord = errors.New("the journal holds a record that this build does not know")
 
+// ErrDamaged means that the bytes of an entry are not those that were written. The entry
+// behind it would tell by its predecessor's hash; the last one has nobody behind it.
+var ErrDamaged = errors.New("the bytes of a journal entry are not those that were written")
+
 // Encode is the entry's bytes, the same on every build of one codec version.
 func (e *Entry) Encode() []byte {
 	m := &recordpb.Entry{Header: headerToPB(&e.Header), Records: make([]*recordpb.Record, len(e.Records))}
 	for i, r := range e.Records {
 		m.Records[i] = recordToPB(r)
 	}
-	return mustMarshal(m)
+	return seal(mustMarshal(m))
+}
+
+// checksumTag stands in front of the checksum; sealSize is the length of both.
+const (
+	checksumTag = 15<<3 | byte(protowire.Fixed32Type)
+	sealSize    = 5
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// seal adds the checksum to an entry's bytes.
+func seal(b []byte) []byte {
+	sum := crc32.Checksum(b, castagnoli)
+	return protowire.AppendFixed32(append(b, checksumTag), sum)
+}
+
+// checkSeal compares the checksum with the bytes before it.
+func checkSeal(b []byte) error {
+	n := len(b) - sealSize
+	if n < 0 || b[n] != checksumTag || binary.LittleEndian.Uint32(b[n+1:]) != crc32.Checksum(b[:n], castagnoli) {
+		return fmt.Errorf("%w: its checksum does not fit", ErrDamaged)
+	}
+	return nil
 }
 
 func mustMarshal(m proto.Message) []byte {
@@ -38,10 +67,14 @@ func mustMarshal(m proto.Message) []byte {
 	return b
 }
 
-// DecodeEntry reads what Encode wrote. ErrUnknownRecord for what another build wrote.
+// DecodeEntry reads what Encode wrote. ErrUnknownRecord for what another build wrote,
+// ErrDamaged for what nobody wrote.
 func DecodeEntry(b []byte) (*Entry, error) { return decodeEntry(b, 0) }
 
 func decodeEntry(b []byte, weak weakness) (*Entry, error) {
+	if err := checkSeal(b); err != nil {
+		return nil, err
+	}
 	var m recordpb.Entry
 	if err := proto.Unmarshal(b, &m); err != nil {
 		return nil, fmt.Errorf("decode entry: %w", err)
@@ -253,8 +286,8 @@ func recordFromPB(m *recordpb.Record) (Record, error) {
 	return nil, ErrUnknownRecord
 }
 
-// EntryPosition reads the position of an entry without its records, also of one
-// that another build wrote.
+// EntryPosition reads the position of an entry without its records and without a look
+// at its checksum, also of one that another build wrote. ErrDamaged if it has none.
 func EntryPosition(b []byte) (Position, error) {
 	for len(b) > 0 {
 		num, typ, n := protowire.ConsumeTag(b)
@@ -275,5 +308,5 @@ func EntryPosition(b []byte) (Position, error) {
 		}
 		b = b[n:]
 	}
-	return 0, errors.New("not a journal entry")
+	return 0, fmt.Errorf("%w: it has no header", ErrDamaged)
 }

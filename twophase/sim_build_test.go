@@ -33,7 +33,7 @@ func encodeAs(e *Entry, builds bool) []byte {
 			r.ProtoReflect().SetUnknown(raw)
 		}
 	}
-	return mustMarshal(&m)
+	return Seal(&m)
 }
 
 func decodeAs(b []byte, build int, weak weakness) (*Entry, error) {
@@ -60,5 +60,5 @@ func decodeAs(b []byte, build int, weak weakness) (*Entry, error) {
 			r.Record = &recordpb.Record_Tag{Tag: tag}
 		}
 	}
-	return decodeEntry(mustMarshal(&m), weak)
+	return decodeEntry(Seal(&m), weak)
 }

@@ -27,9 +27,11 @@ const (
 
 // Entry is one position of the journal.
 type Entry struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Header        *Header                `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
-	Records       []*Record              `protobuf:"bytes,2,rep,name=records,proto3" json:"records,omitempty"`
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Header  *Header                `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
+	Records []*Record              `protobuf:"bytes,2,rep,name=records,proto3" json:"records,omitempty"`
+	// CRC-32C of all bytes before this field, which is the last one.
+	Checksum      uint32 `protobuf:"fixed32,15,opt,name=checksum,proto3" json:"checksum,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -76,6 +78,13 @@ func (x *Entry) GetRecords() []*Record {
 		return x.Records
 	}
 	return nil
+}
+
+func (x *Entry) GetChecksum() uint32 {
+	if x != nil {
+		return x.Checksum
+	}
+	return 0
 }
 
 // Header stands in front of every entry (R1, R7).
@@ -4590,10 +4599,11 @@ var File_twophase_recordpb_record_proto protoreflect.FileDescriptor
 
 const file_twophase_recordpb_record_proto_rawDesc = "" +
 	"\n" +
-	"\x1etwophase/recordpb/record.proto\x12\x11txcoord.record.v1\"o\n" +
+	"\x1etwophase/recordpb/record.proto\x12\x11txcoord.record.v1\"\x8b\x01\n" +
 	"\x05Entry\x121\n" +
 	"\x06header\x18\x01 \x01(\v2\x19.txcoord.record.v1.HeaderR\x06header\x123\n" +
-	"\arecords\x18\x02 \x03(\v2\x19.txcoord.record.v1.RecordR\arecords\"\x84\x02\n" +
+	"\arecords\x18\x02 \x03(\v2\x19.txcoord.record.v1.RecordR\arecords\x12\x1a\n" +
+	"\bchecksum\x18\x0f \x01(\aR\bchecksum\"\x84\x02\n" +
 	"\x06Header\x12\x14\n" +
 	"\x05codec\x18\x01 \x01(\rR\x05codec\x12\x18\n" +
 	"\acatalog\x18\x02 \x01(\tR\acatalog\x12 \n" +
