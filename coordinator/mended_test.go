@@ -70,6 +70,7 @@ func TestLastCommitAlteredAndPutBack(t *testing.T) {
 			_, err := w.catalog.Resolve(w.ctx(), coordinator.ResolveRequest{Table: "t", GiveUp: true})
 			wantReason(t, "given up, before it is back", err, coordinator.TooEarly)
 			w.overwrite("t", 2, was)
+			w.eventually("the round's other table is put", func() bool { return w.read("beside", 3) != "" }) // or the preview seems to do it
 			q := coordinator.ResolveRequest{Table: "beside", Preview: true}
 			var plan coordinator.Resolution
 			w.unchangedNow("a preview", func() {
