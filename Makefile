@@ -101,9 +101,13 @@ $(GOLANGCI)/.built:
 .PHONY: generate
 generate: $(PROTOC)/.built $(BUF)/.built
 	PATH="$(PROTOC):$$PATH" $(BUF)/buf generate
+	$(call apidoc,docs/api.md)
 
-# Fails if the generated code is not exactly what the .proto files say. Touches
-# nothing.
+# The reference of the API, from the comments of the .proto files.
+apidoc = $(BUF)/buf build proto --as-file-descriptor-set -o -\#format=binpb | go run ./tools/apidoc -o $(1)
+
+# Fails if the generated code, or the API's reference, is not exactly what the .proto
+# files say. Touches nothing.
 .PHONY: generate-check
 generate-check: $(PROTOC)/.built $(BUF)/.built
 	@fresh=$$(mktemp -d); trap 'rm -rf "$$fresh"' EXIT; \
@@ -111,7 +115,9 @@ generate-check: $(PROTOC)/.built $(BUF)/.built
 	for dir in proto/txcoord/v1 twophase/recordpb; do \
 		diff -r --exclude='*.proto' --exclude=doc.go "$$fresh/$$dir" "$$dir" >/dev/null || \
 			{ echo "$$dir: generated code is stale; run make generate and commit"; exit 1; }; \
-	done
+	done; \
+	$(call apidoc,"$$fresh/api.md"); \
+	diff "$$fresh/api.md" docs/api.md || { echo "docs/api.md is stale; run make generate and commit"; exit 1; }
 
 # --- lint --------------------------------------------------------------------
 

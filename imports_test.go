@@ -137,6 +137,7 @@ var rules = []rule{
 	{pkg: "e2e/servers", own: []string{"=e2e/toolcache"}, external: []string{"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob"}},
 	{pkg: "e2e/servers/rivals", own: []string{"=lock"}},
 	{pkg: "tables/goldentest", external: []string{"github.com/klauspost/compress/zstd"}},
+	{pkg: "tools/apidoc", own: []string{"proto/txcoord/v1"}, external: wire[:1]},
 	{
 		pkg: "bench",
 		own: slices.Concat(
