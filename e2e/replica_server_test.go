@@ -21,6 +21,11 @@ import (
 	"github.com/txcoord/txcoord/tables/objstore/s3obj"
 )
 
+// requestTimeout is after how long a replica takes a request for lost. Proxies lose some
+// for good, so it is short; on a machine with more to do than it can, one that were
+// shorter would give everything up shortly before it is done, and ask for it anew.
+const requestTimeout = 3 * time.Second
+
 // sharedStore is a store that several servers share: an etcd cluster, a table, or a
 // bucket.
 type sharedStore struct {
@@ -32,22 +37,22 @@ type sharedStore struct {
 func (s *sharedStore) open(ctx context.Context) (lock.Store, error) {
 	switch {
 	case len(s.Endpoints) > 0:
-		return etcdstore.Open(ctx, etcdstore.Config{Endpoints: s.Endpoints, Prefix: "storm/", RequestTimeout: 2 * time.Second})
+		return etcdstore.Open(ctx, etcdstore.Config{Endpoints: s.Endpoints, Prefix: "storm/", RequestTimeout: requestTimeout})
 	case s.Table != "":
 		return dynamostore.Open(ctx, s.dynamo())
 	}
 	bucket, err := s3obj.New(ctx, s3obj.Config{
-		Bucket: s.Bucket, Region: s.Region, Endpoint: s.Endpoint, AccessKey: s.Access, SecretKey: s.Secret, RequestTimeout: time.Second,
+		Bucket: s.Bucket, Region: s.Region, Endpoint: s.Endpoint, AccessKey: s.Access, SecretKey: s.Secret, RequestTimeout: requestTimeout,
 	})
 	if err != nil {
 		return nil, err
 	}
-	return objectstore.Open(ctx, objectstore.Config{Objects: bucket, Prefix: "storm", RequestTimeout: 2 * time.Second})
+	return objectstore.Open(ctx, objectstore.Config{Objects: bucket, Prefix: "storm", RequestTimeout: requestTimeout})
 }
 
 func (s *sharedStore) dynamo() dynamostore.Config {
 	return dynamostore.Config{
-		Table: s.Table, Region: s.Region, Endpoint: s.Endpoint, AccessKey: s.Access, SecretKey: s.Secret, RequestTimeout: time.Second,
+		Table: s.Table, Region: s.Region, Endpoint: s.Endpoint, AccessKey: s.Access, SecretKey: s.Secret, RequestTimeout: requestTimeout,
 	}
 }
 

@@ -157,7 +157,7 @@ func newFleet(t *testing.T, tables *servers.S3, shared func(i int) *sharedStore)
 		}
 		objects = append(objects, servers.NewHTTPFaults(t, tables.Endpoint))
 		bucket := *c.Bucket
-		bucket.Endpoint, bucket.RequestTimeout = objects[len(objects)-1].URL, time.Second
+		bucket.Endpoint, bucket.RequestTimeout = objects[len(objects)-1].URL, requestTimeout
 		c.Bucket = &bucket
 	}
 	faulty(&w.config)
