@@ -110,6 +110,7 @@ var rules = []rule{
 		pkg: "coordinator/rpc", own: append([]string{"=coordinator", "=coordinator/access", "=coordinator/quota", "proto/txcoord/v1"}, domain...),
 		external: append([]string{"google.golang.org/genproto/googleapis/rpc", "golang.org/x/sys"}, wire...),
 	},
+	{pkg: "clients/python"},
 	{
 		pkg: "clients/go", own: []string{"proto/txcoord/v1"},
 		external: append([]string{

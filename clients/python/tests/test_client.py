@@ -1,0 +1,230 @@
+"""The client against a real server, and tables read by delta-rs."""
+
+import datetime
+import decimal
+import json
+import os
+import threading
+import unittest
+
+import pyarrow as pa
+from deltalake import DeltaTable
+
+import txcoord
+from txcoord.v1 import tables_pb2, transactions_pb2
+
+from server import Server
+
+ORDERS = {"type": "struct", "fields": [
+    {"name": "id", "type": "long", "nullable": False, "metadata": {}},
+    {"name": "day", "type": "date", "nullable": True, "metadata": {}},
+    {"name": "total", "type": "decimal(12,2)", "nullable": True, "metadata": {}},
+    {"name": "note", "type": "string", "nullable": True, "metadata": {}},
+    {"name": "at", "type": "timestamp", "nullable": True, "metadata": {}},
+    {"name": "tags", "type": {"type": "array", "elementType": "string", "containsNull": True}, "nullable": True, "metadata": {}},
+]}
+ITEMS = {"type": "struct", "fields": [
+    {"name": "order_id", "type": "long", "nullable": True, "metadata": {}},
+    {"name": "amount", "type": "double", "nullable": True, "metadata": {}},
+]}
+
+
+def orders(*ids):
+    return pa.table({
+        "id": list(ids),
+        "day": [datetime.date(2026, 11, 1 + i % 28) for i in ids],
+        "total": [decimal.Decimal(i) / 4 for i in ids],
+        "note": [None if i % 5 == 0 else "long " * 20 + str(i) for i in ids],
+        "at": [datetime.datetime(2026, 11, 29, 12, 0, 0, i, tzinfo=datetime.timezone.utc) for i in ids],
+        "tags": [["a", None] for _ in ids],
+    })
+
+
+def items(*ids):
+    return pa.table({"order_id": list(ids), "amount": [i / 2 for i in ids]})
+
+
+class ClientTest(unittest.TestCase):
+    def setUp(self):
+        self.server = Server()
+        self.addCleanup(self.server.close)
+        self.client = self.connect()
+        self.define("orders", ORDERS, ["day"])
+        self.define("items", ITEMS)
+
+    def connect(self):
+        client = txcoord.Client(self.server.address, retry_for=60)
+        self.addCleanup(client.close)
+        return client
+
+    def define(self, name, schema, partitions=(), **properties):
+        self.client.tables.CreateTable(tables_pb2.CreateTableRequest(
+            name=name, uri=os.path.join(self.server.warehouse, name), schema_json=json.dumps(schema),
+            partition_columns=partitions, properties=properties,
+        ))
+
+    def rows(self, name, cut=None):
+        return (cut or self.client.snapshot()).delta(name).to_pyarrow_table()
+
+    def load(self, key, *ids):
+        def work(tx):
+            tx.append("orders", orders(*ids))
+            tx.append("items", items(*ids))
+
+        return self.client.transact(key, work)
+
+    def test_two_tables_together(self):
+        result = self.load("load-1", 1, 2, 5, 30)
+        self.assertFalse(result.already_committed)
+        self.assertEqual(result.versions, {"orders": 1, "items": 1})
+        cut = self.client.snapshot(["orders", "items"])
+        self.assertEqual((cut.version, cut.versions), (result.snapshot, {"orders": 1, "items": 1}))
+        read = self.rows("orders", cut).select(orders().column_names).sort_by("id")
+        self.assertEqual(read.to_pylist(), orders(1, 2, 5, 30).to_pylist())
+        self.assertEqual(sum(self.rows("items", cut).column("amount").to_pylist()), 19)
+        # By their statistics engines leave out files: none with rows that are asked for.
+        for day in (2, 3, 6):
+            found = cut.delta("orders").to_pyarrow_table(filters=[("day", "=", datetime.date(2026, 11, day))])
+            self.assertGreaterEqual(found.num_rows, 1)
+        note = "long " * 20 + "2"
+        self.assertEqual(cut.delta("orders").to_pyarrow_table(filters=[("note", "=", note)]).num_rows, 1)
+        at = datetime.datetime(2026, 11, 29, 12, 0, 0, 30, tzinfo=datetime.timezone.utc)
+        self.assertEqual(cut.delta("orders").to_pyarrow_table(filters=[("at", ">=", at)]).num_rows, 1)
+
+    def test_a_key_is_committed_once(self):
+        first = self.load("once", 1)
+        again = self.load("once", 1, 2, 3)
+        self.assertTrue(again.already_committed)
+        self.assertEqual(again.outcome.transaction_id, first.outcome.transaction_id)
+        self.assertEqual(self.rows("orders").num_rows, 1)
+        self.assertTrue(self.client.outcome("once").HasField("committed"))
+
+    def test_what_fails_leaves_nothing(self):
+        def work(tx):
+            tx.append("orders", orders(1))
+            raise KeyError("mine")
+
+        with self.assertRaises(KeyError):
+            self.client.transact("broken", work)
+        self.assertTrue(self.client.outcome("broken").HasField("aborted"))
+        self.assertEqual(self.client.snapshot().versions, {"orders": 0, "items": 0})
+        self.assertFalse(self.load("broken", 7).already_committed)  # the next attempt of the key
+        with self.assertRaises(txcoord.NothingStaged):
+            self.client.transact("empty", lambda tx: None)
+
+    def test_a_lost_conflict_runs_again(self):
+        self.load("first", 1)
+        runs = []
+
+        def replace(tx):
+            cut = self.client.snapshot()
+            file = pa.table(cut.delta("items").get_add_actions()).column("path").to_pylist()
+            if not runs:
+                self.load("in between", 2)
+            runs.append(cut.version)
+            removes = [{"remove": {"path": p, "deletionTimestamp": 1, "dataChange": True}} for p in file]
+            tx.stage("items", removes, txcoord.at_version(cut["items"].version, txcoord.whole_table()))
+
+        result = self.client.transact("replace", replace)
+        self.assertEqual(len(runs), 2)
+        self.assertEqual(result.outcome.attempt, 2)
+        self.assertEqual(self.rows("items").num_rows, 0)
+
+        def stale(tx):
+            tx.stage("items", [{"add": {"path": "x.parquet", "partitionValues": {}, "size": 1, "modificationTime": 1, "dataChange": True}}],
+                     txcoord.at_version(1, txcoord.whole_table()))
+
+        with self.assertRaises(txcoord.TransactionFailed) as caught:
+            self.client.transact("stale", stale)
+        self.assertIsInstance(caught.exception.__cause__, txcoord.Conflict)
+        self.assertEqual(caught.exception.runs, 2)
+
+    def test_errors_name_what_is_wrong(self):
+        with self.assertRaises(txcoord.NotFound) as caught:
+            self.client.transact("k", lambda tx: tx.stage("nothing", b"{}"))
+        self.assertEqual(caught.exception.reason, "TABLE_NOT_FOUND")
+        with self.assertRaises(txcoord.Invalid) as caught:
+            self.client.transact("l", lambda tx: tx.stage("items", b'{"add":{}}'))
+        self.assertEqual(caught.exception.reason, "INVALID_ACTION")
+        self.assertIsNotNone(caught.exception.field)
+        for wrong, message in {
+            "no column": pa.table({"id": [1], "colour": ["red"]}),
+            "does not fit": pa.table({"id": ["one"]}),
+            "not nullable": pa.table({"note": ["x"]}),
+        }.items():
+            with self.assertRaisesRegex(ValueError, wrong):
+                self.client.transact("m" + wrong, lambda tx: tx.append("orders", message))
+        self.define("checked", ITEMS, **{"delta.constraints.positive": "amount > 0"})
+        with self.assertRaises(txcoord.UnsupportedTable):
+            self.client.transact("n", lambda tx: tx.append("checked", items(1)))
+        with self.assertRaisesRegex(ValueError, "plain text"):
+            txcoord.Client("txcoord.example:7401", token="secret")
+
+    def test_large_parts_are_streamed(self):
+        lines = b"".join(
+            json.dumps({"add": {"path": f"f{i}.parquet", "partitionValues": {}, "size": 1, "modificationTime": 1, "dataChange": True}}).encode() + b"\n"
+            for i in range(20_000)
+        )
+        self.assertGreater(len(lines), 2 << 20)
+        parts = []
+        self.client.transact("large", lambda tx: parts.append(tx.stage("items", lines)))
+        self.assertEqual(parts[0].bytes, len(lines))
+        self.assertEqual(len(DeltaTable(os.path.join(self.server.warehouse, "items")).file_uris()), 20_000)
+
+    def test_watch(self):
+        seen, start = [], self.client.snapshot().version
+        stream = self.connect().watch(start)
+        for i in range(3):
+            self.load(f"w{i}", i + 1)
+            seen.append(next(stream))
+            if i == 1:
+                self.server.kill()
+                self.server.start()
+        self.assertEqual([c.version for c in seen], [start + 1, start + 2, start + 3])
+        self.assertEqual([[t.key for t in c.transactions] for c in seen], [["w0"], ["w1"], ["w2"]])
+
+    def test_new_tables_and_new_columns(self):
+        def work(tx):
+            tx.create("more", transactions_pb2.NewTable(uri=os.path.join(self.server.warehouse, "more"), schema_json=json.dumps(ITEMS)))
+            tx.alter("items", transactions_pb2.TableAlteration(add_columns=[transactions_pb2.NewColumn(name="vat", type="DOUBLE")]))
+
+        self.client.transact("ddl", work)
+        self.assertEqual(self.client.snapshot().versions, {"orders": 0, "items": 1, "more": 0})
+        self.client.transact("after", lambda tx: tx.append("items", pa.table({"order_id": [1], "vat": [0.2]})))
+        self.assertEqual(self.rows("items").to_pylist(), [{"order_id": 1, "amount": None, "vat": 0.2}])
+
+    def test_kills(self):
+        """The server is killed again and again while several threads load: every key is in both
+        tables, once."""
+        stop, failed = threading.Event(), []
+
+        def loads(worker):
+            try:
+                for n in range(12):
+                    number = worker * 100 + n + 1
+                    self.load(f"load {number}", number)
+            except BaseException as error:
+                failed.append(error)
+
+        def kills():
+            while not stop.wait(0.7):
+                self.server.kill()
+                self.server.start()
+
+        workers = [threading.Thread(target=loads, args=(w,)) for w in range(4)]
+        killer = threading.Thread(target=kills)
+        for thread in [*workers, killer]:
+            thread.start()
+        for thread in workers:
+            thread.join()
+        stop.set()
+        killer.join()
+        self.assertEqual(failed, [])
+        want = sorted(w * 100 + n + 1 for w in range(4) for n in range(12))
+        cut = self.client.snapshot()
+        self.assertEqual(sorted(self.rows("orders", cut).column("id").to_pylist()), want)
+        self.assertEqual(sorted(self.rows("items", cut).column("order_id").to_pylist()), want)
+
+
+if __name__ == "__main__":
+    unittest.main()
