@@ -3,6 +3,7 @@
 # make build      bin/txcoord
 # make demo       the demo in a fresh folder
 # make bench      the measurements
+# make supply     vulnerabilities and licences of what the program is built on
 # make release    a release of the tag that is checked out, as a draft
 # make fuzz       what reads foreign input, fed with nonsense
 
@@ -66,9 +67,11 @@ fuzz:
 
 # goreleaser is fetched and built for it: 570 modules, so not a tool that is kept.
 # RELEASE="--snapshot" makes the files without a tag, and uploads nothing.
+# A release is not built with a Go whose own library has a vulnerability that we call.
 GORELEASER := github.com/goreleaser/goreleaser/v2@v2.15.1
 .PHONY: release
 release:
+	$(if $(findstring --snapshot,$(RELEASE)),,$(call supply,vulnerabilities -std))
 	go run $(GORELEASER) release --clean --config deploy/goreleaser.yaml $(RELEASE)
 
 .PHONY: clean
@@ -132,6 +135,25 @@ lint: $(BUF)/.built $(GOLANGCI)/.built
 fmt: $(BUF)/.built $(GOLANGCI)/.built
 	$(BUF)/buf format --write
 	$(GOLANGCI)/golangci-lint fmt ./...
+
+# --- what the program is built on ---------------------------------------------
+
+SHIPPED := ./cmd/txcoord ./clients/go
+supply = go run -C tools/supply . $(1) ../.. $(SHIPPED)
+
+# Fails for vulnerable code that is called, and for licences that are not allowed or not
+# listed. The database of vulnerabilities is as new as its version in tools/supply/go.mod;
+# VULNDB=https://vuln.go.dev asks the newest instead.
+.PHONY: supply
+supply:
+	go test -C tools/supply .
+	$(call supply,vulnerabilities $(if $(VULNDB),-db $(VULNDB)))
+	$(call supply,licences -check $(LICENCES))
+
+LICENCES := -list docs/licenses.md -texts THIRD_PARTY_LICENSES
+.PHONY: licences
+licences:
+	$(call supply,licences $(LICENCES))
 
 # What on the wire, or in the journal, is not compatible with an older state:
 # make breaking AGAINST=v0.1.0
