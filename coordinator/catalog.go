@@ -55,6 +55,9 @@ type Catalog struct {
 	start sync.Mutex // between spawn and Close
 	work  sync.WaitGroup
 
+	// collecting is held by who looks for garbage, or puts it back.
+	collecting turn
+
 	catching sync.Mutex
 	headAt   atomic.Int64 // boot clock at which the fold was last known to hold the whole journal
 
@@ -100,7 +103,7 @@ func openOnce(ctx context.Context, cfg Config) (*Catalog, error) {
 		prefix += "/"
 	}
 	c := &Catalog{
-		cfg: cfg, log: cfg.Log.With("catalog", cfg.Name), journal: journal, behind: make(chan struct{}),
+		cfg: cfg, log: cfg.Log.With("catalog", cfg.Name), journal: journal, behind: make(chan struct{}), collecting: newTurn(),
 		own: &ownObjects{store: objects, prefix: prefix + "_txcoord/" + cfg.Name},
 	}
 	c.life, c.stop = context.WithCancel(context.Background())

@@ -112,6 +112,8 @@ type Limits struct {
 	MaxLeaseTTL       time.Duration // 30 days
 	LeaseCount        int           // leases of the catalog; 1,000
 	LeaseInterval     time.Duration // between looks for leases that have ended; 10 s
+
+	GarbageObjectBytes int64 // of what CollectGarbage moves, which takes it into memory; 256 MiB
 }
 
 func (l Limits) withDefaults() Limits {
@@ -146,6 +148,7 @@ func (l Limits) withDefaults() Limits {
 	def(&l.MaxLeaseTTL, 30*24*time.Hour)
 	def(&l.LeaseCount, 1000)
 	def(&l.LeaseInterval, 10*time.Second)
+	def(&l.GarbageObjectBytes, 256<<20)
 	return l
 }
 

@@ -238,14 +238,7 @@ const factsGrace = time.Hour
 
 // facts removes objects with conflict facts that the fold does not name any more (R8).
 func (w *sweeper) facts(ctx context.Context) {
-	named := map[string]bool{}
-	w.c.ledger.read(func(s *twophase.State) {
-		for _, t := range s.Tables() {
-			for _, p := range t.Past {
-				named[p.FactsRef.Name] = true
-			}
-		}
-	})
+	named := w.c.namedFacts()
 	prefix := w.c.own.key("facts/")
 	for e, err := range w.c.own.store.List(ctx, objstore.ListOptions{Prefix: prefix}) {
 		if err != nil {

@@ -282,6 +282,8 @@ func TestWhoMayWhat(t *testing.T) {
 		{"a reader reads data", reader, get("warehouse/orders/a.parquet"), true},
 		{"a reader reads manifests", reader, get("warehouse/_txcoord/default/manifests/1.json"), true},
 		{"a reader does not read what is staged", reader, get("warehouse/_txcoord/default/staged/1"), false},
+		{"a reader does not read what was staged", reader, get("warehouse/_txcoord/default/quarantine/20261130T020000Z-0a1b2c3d/objects/staged/1"), false},
+		{"a writer does not read what was staged", writer, get("warehouse/_txcoord/default/lost/1/t/2"), false},
 		{"a reader writes nothing", reader, commitPut("orders/a.parquet", true), false},
 		{"another catalog's journal", service, request{
 			"dynamodb:PutItem", "arn:aws:dynamodb:eu-central-1:111122223333:table/txcoord", map[string]string{"dynamodb:LeadingKeys": "txcoord/other/rest"},

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	txcoordv1 "github.com/txcoord/txcoord/proto/txcoord/v1"
@@ -42,6 +43,35 @@ open round  5.0, 2 transactions, since 2026-11-29T12:00:00Z
 
 CHANGE  TRANSACTION  GIVEN UP
 3       ab           path_exists
+`},
+		"gc": {func(g *grid) {
+			garbageGrid(g, &txcoordv1.CollectGarbageResponse{
+				Found: []*txcoordv1.Garbage{
+					{Kind: txcoordv1.GarbageKind_GARBAGE_KIND_PART, Key: "pay/1", InStore: true, Bytes: 1536, Age: durationpb.New(30 * time.Hour), Why: "transaction ab is aborted"},
+					{Kind: txcoordv1.GarbageKind_GARBAGE_KIND_FACTS, Key: "facts/2", Bytes: 1, Age: durationpb.New(100 * time.Hour), Why: "no record names it"},
+				},
+				Totals: []*txcoordv1.GarbageTotal{
+					{Kind: txcoordv1.GarbageKind_GARBAGE_KIND_PART, Count: 1, Bytes: 1536}, {Kind: txcoordv1.GarbageKind_GARBAGE_KIND_FACTS, Count: 2, Bytes: 2},
+				},
+				More: true, MinAge: durationpb.New(25 * time.Hour), Young: &txcoordv1.GarbageTotal{Count: 3, Bytes: 5}, Unknown: &txcoordv1.GarbageTotal{Count: 1, Bytes: 7},
+				Skipped:     []string{"drafts of table orders"},
+				Quarantines: []*txcoordv1.Quarantine{{Run: "r-1", Count: 2, Bytes: 9, Since: at}},
+			})
+		}, `KIND   WHERE    KEY      SIZE     AGE  WHY
+part   store    pay/1    1.5 KiB  30h  transaction ab is aborted
+facts  objects  facts/2  1 B      4d   no record names it
+
+would go  part   1 thing   1.5 KiB
+would go  facts  2 things  2 B
+there is more than one call takes on
+too young  under 25h   3 things  5 B
+not known  left alone  1 thing   7 B
+left: drafts of table orders
+
+QUARANTINE  THINGS  SIZE  SINCE
+r-1         2       9 B   2026-11-29T12:00:00Z
+`},
+		"gc of nothing": {func(g *grid) { garbageGrid(g, &txcoordv1.CollectGarbageResponse{Removed: true}) }, `Nothing is to be removed.
 `},
 		"resolve": {func(g *grid) {
 			resolveGrid(g, &txcoordv1.ResolveTableResponse{

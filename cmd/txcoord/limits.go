@@ -65,6 +65,7 @@ var limits = []limit{
 	{"max_lease_ttl", "of a lease, at most", "720h", func(c *Config) any { return &c.coordinator.MaxLeaseTTL }},
 	{"lease_count", "leases of the catalog", "1000", func(c *Config) any { return &c.coordinator.LeaseCount }},
 	{"lease_interval", "between looks for leases that have ended", "10s", func(c *Config) any { return &c.coordinator.LeaseInterval }},
+	{"gc_object_bytes", "of one object that gc moves, four of which it holds in memory", "256MiB", func(c *Config) any { return &c.coordinator.GarbageObjectBytes }},
 	{"maintain_bytes", "that maintenance reads for one checkpoint of a table", "16GiB", func(c *Config) any { return &c.maintain.MaxTableBytes }},
 	{"maintain_rate", "bytes a second that background maintenance keeps to", "32MiB", func(c *Config) any { return &c.maintain.BytesPerSecond }},
 	{"maintain_interval", "between looks of background maintenance at all tables", "10s", func(c *Config) any { return &c.maintain.Every }},

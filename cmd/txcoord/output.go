@@ -140,3 +140,20 @@ func versionText(v int64) string {
 	}
 	return fmt.Sprint(v)
 }
+
+// countText is a number of things: 1 error, 2 errors. A word in -y, -x, -s or -h takes
+// the ending that it has to.
+func countText[N int | uint64 | int64](n N, one string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	switch {
+	case strings.HasSuffix(one, "y"):
+		one = strings.TrimSuffix(one, "y") + "ies"
+	case strings.HasSuffix(one, "x"), strings.HasSuffix(one, "s"), strings.HasSuffix(one, "h"):
+		one += "es"
+	default:
+		one += "s"
+	}
+	return fmt.Sprintf("%d %s", n, one)
+}

@@ -70,6 +70,13 @@ type Operations interface {
 	UnfreezeTable(ctx context.Context, table, reason string) (coordinator.TableInfo, error)
 	Resolve(ctx context.Context, q coordinator.ResolveRequest) (coordinator.Resolution, error)
 	Maintain(ctx context.Context, q coordinator.MaintainRequest) (coordinator.MaintainReport, error)
+	Garbage
+}
+
+// Garbage is what nothing names any more.
+type Garbage interface {
+	CollectGarbage(ctx context.Context, q coordinator.GarbageRequest) (coordinator.GarbageReport, error)
+	RestoreGarbage(ctx context.Context, q coordinator.RestoreRequest) (coordinator.RestoreReport, error)
 }
 
 // Leases keep snapshots readable.

@@ -44,6 +44,8 @@ type fake struct {
 	unfreeze   func(table, reason string) (coordinator.TableInfo, error)
 	resolve    func(coordinator.ResolveRequest) (coordinator.Resolution, error)
 	maintain   func(coordinator.MaintainRequest) (coordinator.MaintainReport, error)
+	garbage    func(coordinator.GarbageRequest) (coordinator.GarbageReport, error)
+	restore    func(coordinator.RestoreRequest) (coordinator.RestoreReport, error)
 	lease      func(q coordinator.LeaseRequest, renew bool) (coordinator.Lease, []string, error)
 	endLease   func(string) error
 	leases     func() ([]coordinator.Lease, error)
@@ -143,6 +145,14 @@ func (f *fake) UnfreezeTable(_ context.Context, t, reason string) (coordinator.T
 
 func (f *fake) Resolve(_ context.Context, q coordinator.ResolveRequest) (coordinator.Resolution, error) {
 	return f.resolve(q)
+}
+
+func (f *fake) CollectGarbage(_ context.Context, q coordinator.GarbageRequest) (coordinator.GarbageReport, error) {
+	return f.garbage(q)
+}
+
+func (f *fake) RestoreGarbage(_ context.Context, q coordinator.RestoreRequest) (coordinator.RestoreReport, error) {
+	return f.restore(q)
 }
 
 func (f *fake) Maintain(_ context.Context, q coordinator.MaintainRequest) (coordinator.MaintainReport, error) {

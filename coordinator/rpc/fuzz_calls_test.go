@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	client "github.com/txcoord/txcoord/clients/go"
 	"github.com/txcoord/txcoord/coordinator"
@@ -175,6 +176,7 @@ func seedCalls() []proto.Message {
 		&pb.DescribeTableRequest{Table: "orders"}, &pb.ReleaseTableRequest{Table: "orders"}, &pb.SetTableModeRequest{Table: "orders", Mode: 1},
 		&pb.ResolveTableRequest{Table: "orders"}, &pb.ExplainTableRequest{Table: "orders"}, &pb.MaintainTableRequest{Table: "orders"}, &pb.LeaseSnapshotRequest{LeaseId: "l"},
 		&pb.RenewLeaseRequest{LeaseId: "l"}, &pb.DeleteLeaseRequest{LeaseId: "l"}, &pb.ListTagsRequest{}, &pb.ListLeasesRequest{},
+		&pb.CollectGarbageRequest{Remove: true, QuarantineFor: &durationpb.Duration{}}, &pb.RestoreGarbageRequest{Run: "r"},
 		&pb.ListSnapshotsRequest{Table: "orders"}, &pb.TagSnapshotRequest{Tag: "x", SnapshotVersion: 1},
 		&pb.DiffSnapshotsRequest{From: 0, To: 1}, &pb.GetStatusRequest{}, &pb.WatchSnapshotsRequest{},
 	)

@@ -74,6 +74,23 @@ func (g guard) Maintain(ctx context.Context, q coordinator.MaintainRequest) (coo
 	return g.in.Maintain(ctx, q)
 }
 
+// CollectGarbage implements Catalog. What it finds is named by keys alone, which are of
+// all tables.
+func (g guard) CollectGarbage(ctx context.Context, q coordinator.GarbageRequest) (coordinator.GarbageReport, error) {
+	if err := g.onAll(access.Admin); err != nil {
+		return coordinator.GarbageReport{}, err
+	}
+	return g.in.CollectGarbage(ctx, q)
+}
+
+// RestoreGarbage implements Catalog.
+func (g guard) RestoreGarbage(ctx context.Context, q coordinator.RestoreRequest) (coordinator.RestoreReport, error) {
+	if err := g.onAll(access.Admin); err != nil {
+		return coordinator.RestoreReport{}, err
+	}
+	return g.in.RestoreGarbage(ctx, q)
+}
+
 // Tags implements Catalog.
 func (g guard) Tags(ctx context.Context) ([]coordinator.Tag, error) {
 	if err := g.onAny(access.Read); err != nil {

@@ -172,6 +172,14 @@ var probes = []probe{
 		_, err := c.MaintainTable(ctx, &pb.MaintainTableRequest{Table: table, DryRun: true})
 		return err
 	}},
+	{"CollectGarbage", false, "root", func(ctx context.Context, c clients, _ string) error {
+		_, err := c.CollectGarbage(ctx, &pb.CollectGarbageRequest{})
+		return err
+	}},
+	{"RestoreGarbage", false, "root", func(ctx context.Context, c clients, _ string) error {
+		_, err := c.RestoreGarbage(ctx, &pb.RestoreGarbageRequest{Run: "r", DryRun: true})
+		return err
+	}},
 	{"GetSnapshot", true, "read full root", func(ctx context.Context, c clients, table string) error {
 		_, err := c.GetSnapshot(ctx, &pb.GetSnapshotRequest{Tables: []string{"in2", table}})
 		return err

@@ -142,6 +142,12 @@ func inAndOut() *fake {
 		maintain: func(coordinator.MaintainRequest) (coordinator.MaintainReport, error) {
 			return coordinator.MaintainReport{}, nil
 		},
+		garbage: func(coordinator.GarbageRequest) (coordinator.GarbageReport, error) {
+			return coordinator.GarbageReport{}, nil
+		},
+		restore: func(coordinator.RestoreRequest) (coordinator.RestoreReport, error) {
+			return coordinator.RestoreReport{}, nil
+		},
 		lease: func(coordinator.LeaseRequest, bool) (coordinator.Lease, []string, error) {
 			return coordinator.Lease{}, nil, nil
 		},

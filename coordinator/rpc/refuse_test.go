@@ -124,6 +124,8 @@ func TestRequestsThatAreRefused(t *testing.T) {
 		"why: no table":                  {&pb.ExplainTableRequest{}, "table"},
 		"resolve: no table":              {&pb.ResolveTableRequest{}, "table"},
 		"maintain: no table":             {&pb.MaintainTableRequest{}, "table"},
+		"gc: time":                       {&pb.CollectGarbageRequest{QuarantineFor: &durationpb.Duration{Seconds: -1}}, "quarantine_for"},
+		"restore: no run":                {&pb.RestoreGarbageRequest{}, "run"},
 		"lease: time":                    {&pb.LeaseSnapshotRequest{Ttl: &durationpb.Duration{}}, "ttl"},
 		"lease: negative time":           {&pb.LeaseSnapshotRequest{Ttl: &durationpb.Duration{Seconds: -1}}, "ttl"},
 		"renew: no id":                   {&pb.RenewLeaseRequest{}, "lease_id"},
@@ -267,6 +269,10 @@ func operate(ctx context.Context, c clients, request proto.Message) (err error) 
 		_, err = c.FreezeTable(ctx, q)
 	case *pb.UnfreezeTableRequest:
 		_, err = c.UnfreezeTable(ctx, q)
+	case *pb.CollectGarbageRequest:
+		_, err = c.CollectGarbage(ctx, q)
+	case *pb.RestoreGarbageRequest:
+		_, err = c.RestoreGarbage(ctx, q)
 	case *pb.ListTagsRequest:
 		_, err = c.ListTags(ctx, q)
 	case *pb.LeaseSnapshotRequest:

@@ -162,6 +162,7 @@ func requests() []proto.Message {
 		&pb.SetTableModeRequest{Table: "a", Mode: 1}, &pb.FenceTableRequest{Table: "a"}, &pb.UnfenceTableRequest{Table: "a"}, &pb.GetSnapshotRequest{},
 		&pb.ListSnapshotsRequest{}, &pb.DiffSnapshotsRequest{}, &pb.TagSnapshotRequest{Tag: "x"},
 		&pb.ExplainTableRequest{Table: "a"}, &pb.ResolveTableRequest{Table: "a"}, &pb.MaintainTableRequest{Table: "a"}, &pb.ListTagsRequest{},
+		&pb.CollectGarbageRequest{}, &pb.RestoreGarbageRequest{Run: "r"},
 		&pb.ExplainTransactionRequest{Transaction: &pb.ExplainTransactionRequest_Key{Key: "k"}}, &pb.FreezeTableRequest{Table: "a"}, &pb.UnfreezeTableRequest{Table: "a"},
 		&pb.LeaseSnapshotRequest{}, &pb.RenewLeaseRequest{LeaseId: "a"}, &pb.ListLeasesRequest{}, &pb.DeleteLeaseRequest{LeaseId: "a"},
 	}

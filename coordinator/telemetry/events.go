@@ -273,3 +273,12 @@ func (r *Recorder) Foreign(engine string) {
 		r.foreign.add(context.Background(), 1, labels{engineOf(engine)})
 	}
 }
+
+// Collected notes that garbage of a kind has gone.
+func (r *Recorder) Collected(kind string, bytes int64) {
+	if r == nil {
+		return
+	}
+	r.garbage.add(context.Background(), 1, labels{kind})
+	r.garbageSize.add(context.Background(), bytes, labels{kind})
+}

@@ -91,6 +91,7 @@ var (
 	modeLabel    = Label{"mode", texts(twophase.ModeOpen.String(), twophase.ModeExclusive.String(), twophase.ModeFenced.String(), twophase.ModeDeltaStorage.String())}
 	causeLabel   = Label{"cause", causes()}
 	useLabel     = Label{"use", []string{"read", "written"}}
+	garbageLabel = Label{"kind", []string{"part", "open_record", "facts", "checkpoint", "draft", "former_journal", "quarantined"}}
 	memoryLabel  = Label{"kind", []string{"total", "heap"}}
 )
 
@@ -212,6 +213,14 @@ var (
 		Name: "txcoord.broken", Kind: Gauge,
 		About: "1 while this replica takes no writes until an operator has looked: the journal contradicts what was folded or published.",
 	}
+	garbageTotal = &Metric{
+		Name: "txcoord.garbage.removed", Kind: Counter, Unit: "{object}", Labels: []Label{garbageLabel},
+		About: "Objects and keys that `txcoord gc` has moved into quarantine, by kind; `quarantined` are those that it removed from there for good, and a `draft` goes at once.",
+	}
+	garbageBytes = &Metric{
+		Name: "txcoord.garbage.removed.size", Kind: Counter, Unit: "By", Labels: []Label{garbageLabel},
+		About: "Bytes of those.",
+	}
 	memoryGauge = &Metric{
 		Name: "txcoord.process.memory", Kind: Gauge, Unit: "By", Labels: []Label{memoryLabel},
 		About: "Memory of the process: all that it has from the system, and the live heap.",
@@ -228,6 +237,7 @@ func Metrics() []*Metric {
 		commitDuration, phaseDuration, committedTotal, abortedTotal, groupSize, versionSize, positionsLost, tornDuration,
 		publishLag, manifestLag, roundsGauge, waitingGauge, openGauge, backlogBytes, backlogLimit, tablesGauge, frozenGauge, tableVersions, foreignCommits,
 		storeRequests, objectRequests, troublesGauge, ringFree, ringSlots, positionGauge, snapshotGauge, rememberedGauge, replicasGauge, brokenGauge,
+		garbageTotal, garbageBytes,
 		memoryGauge, goroutinesGauge,
 	}
 }

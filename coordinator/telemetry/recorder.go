@@ -31,6 +31,7 @@ type Recorder struct {
 
 	commit, phase, group, version, torn, store, objects histogram
 	committed, aborted, lost, foreign                   counter
+	garbage, garbageSize                                counter
 
 	tables tableCounter
 	lives  lives
@@ -67,6 +68,7 @@ func New(c Config) (*Recorder, error) {
 		m  *Metric
 	}{
 		{&r.committed, committedTotal}, {&r.aborted, abortedTotal}, {&r.lost, positionsLost}, {&r.foreign, foreignCommits}, {&r.tables.counter, tableVersions},
+		{&r.garbage, garbageTotal}, {&r.garbageSize, garbageBytes},
 	} {
 		var err error
 		*n.to, err = n.m.counter(meter, r.catalog)

@@ -11,6 +11,9 @@ locals {
   own_arns      = [for f in local.folders : "${local.bucket_arn}/${f}/_txcoord/*"]
   log_store_arn = "arn:${local.partition}:dynamodb:${data.aws_region.current.name}:${data.aws_caller_identity.current.account_id}:table/${var.log_store_table}"
 
+  # Rows that are not committed, and may never be: staged parts, and copies of them.
+  staged_arns = [for f in ["staged", "quarantine", "lost"] : "${local.bucket_arn}/${var.warehouse}/_txcoord/*/${f}/*"]
+
   # Of the whole bucket: under a condition on the prefix S3 would answer 403, not 404, to
   # those who ask for an object that is not there, and everybody does who follows a log.
   list_bucket = {
@@ -76,7 +79,7 @@ locals {
         Sid      = "NoStagedParts"
         Effect   = "Deny"
         Action   = ["s3:GetObject"]
-        Resource = ["${local.bucket_arn}/${var.warehouse}/_txcoord/*/staged/*"]
+        Resource = local.staged_arns
       },
     ]
   }
@@ -96,7 +99,7 @@ locals {
         Sid      = "NoStagedParts"
         Effect   = "Deny"
         Action   = ["s3:GetObject"]
-        Resource = ["${local.bucket_arn}/${var.warehouse}/_txcoord/*/staged/*"]
+        Resource = local.staged_arns
       },
     ]
   }

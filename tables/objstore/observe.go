@@ -110,6 +110,16 @@ func (o observed) Delete(ctx context.Context, key string) error {
 	return err
 }
 
+// Drafts implements Drafter, as far as the store does. It is no request for an object.
+func (o observed) Drafts(ctx context.Context, folder string, age time.Duration) ([]Info, error) {
+	return Drafts(ctx, o.s, folder, age)
+}
+
+// RemoveDraft implements Drafter.
+func (o observed) RemoveDraft(ctx context.Context, key string, age time.Duration) (bool, error) {
+	return RemoveDraft(ctx, o.s, key, age)
+}
+
 type observedConditional struct {
 	observed
 	conditional Conditional

@@ -225,6 +225,81 @@ func (FindingCode) EnumDescriptor() ([]byte, []int) {
 	return file_txcoord_v1_operations_proto_rawDescGZIP(), []int{1}
 }
 
+// GarbageKind is a kind of what nothing names any more. Append-only.
+type GarbageKind int32
+
+const (
+	// A kind that this client does not know.
+	GarbageKind_GARBAGE_KIND_UNSPECIFIED GarbageKind = 0
+	// A staged part whose transaction is settled or forgotten.
+	GarbageKind_GARBAGE_KIND_PART GarbageKind = 1
+	// The advisory record of a transaction that is open no more.
+	GarbageKind_GARBAGE_KIND_OPEN_RECORD GarbageKind = 2
+	// Conflict facts that no record of the journal names.
+	GarbageKind_GARBAGE_KIND_FACTS GarbageKind = 3
+	// An object that neither the newest checkpoint of the journal needs nor the one
+	// before it.
+	GarbageKind_GARBAGE_KIND_CHECKPOINT GarbageKind = 4
+	// What a process that died left of a file that it was writing. It goes at once, and
+	// into no quarantine.
+	GarbageKind_GARBAGE_KIND_DRAFT GarbageKind = 5
+	// An entry of the journal of a former incarnation.
+	GarbageKind_GARBAGE_KIND_FORMER_JOURNAL GarbageKind = 6
+	// What has been in quarantine long enough.
+	GarbageKind_GARBAGE_KIND_QUARANTINED GarbageKind = 7
+)
+
+// Enum value maps for GarbageKind.
+var (
+	GarbageKind_name = map[int32]string{
+		0: "GARBAGE_KIND_UNSPECIFIED",
+		1: "GARBAGE_KIND_PART",
+		2: "GARBAGE_KIND_OPEN_RECORD",
+		3: "GARBAGE_KIND_FACTS",
+		4: "GARBAGE_KIND_CHECKPOINT",
+		5: "GARBAGE_KIND_DRAFT",
+		6: "GARBAGE_KIND_FORMER_JOURNAL",
+		7: "GARBAGE_KIND_QUARANTINED",
+	}
+	GarbageKind_value = map[string]int32{
+		"GARBAGE_KIND_UNSPECIFIED":    0,
+		"GARBAGE_KIND_PART":           1,
+		"GARBAGE_KIND_OPEN_RECORD":    2,
+		"GARBAGE_KIND_FACTS":          3,
+		"GARBAGE_KIND_CHECKPOINT":     4,
+		"GARBAGE_KIND_DRAFT":          5,
+		"GARBAGE_KIND_FORMER_JOURNAL": 6,
+		"GARBAGE_KIND_QUARANTINED":    7,
+	}
+)
+
+func (x GarbageKind) Enum() *GarbageKind {
+	p := new(GarbageKind)
+	*p = x
+	return p
+}
+
+func (x GarbageKind) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (GarbageKind) Descriptor() protoreflect.EnumDescriptor {
+	return file_txcoord_v1_operations_proto_enumTypes[2].Descriptor()
+}
+
+func (GarbageKind) Type() protoreflect.EnumType {
+	return &file_txcoord_v1_operations_proto_enumTypes[2]
+}
+
+func (x GarbageKind) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use GarbageKind.Descriptor instead.
+func (GarbageKind) EnumDescriptor() ([]byte, []int) {
+	return file_txcoord_v1_operations_proto_rawDescGZIP(), []int{2}
+}
+
 // ExplainTableRequest names a table.
 type ExplainTableRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2141,6 +2216,609 @@ func (x *CleanUpReport) GetSidecarsKept() string {
 	return ""
 }
 
+// CollectGarbageRequest asks for what nothing names any more.
+type CollectGarbageRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The catalog.
+	Catalog string `protobuf:"bytes,1,opt,name=catalog,proto3" json:"catalog,omitempty"`
+	// The highest snapshot version seen.
+	AtLeastSnapshot uint64 `protobuf:"varint,2,opt,name=at_least_snapshot,json=atLeastSnapshot,proto3" json:"at_least_snapshot,omitempty"`
+	// Moves it into quarantine, and removes what has been there long enough.
+	Remove bool `protobuf:"varint,3,opt,name=remove,proto3" json:"remove,omitempty"`
+	// Takes the journals of former incarnations, too: the caller's word that no server of
+	// theirs runs or sleeps.
+	FormerJournals bool `protobuf:"varint,4,opt,name=former_journals,json=formerJournals,proto3" json:"former_journals,omitempty"`
+	// How long things stay in quarantine at least; 7 days if it is not set.
+	QuarantineFor *durationpb.Duration `protobuf:"bytes,5,opt,name=quarantine_for,json=quarantineFor,proto3" json:"quarantine_for,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CollectGarbageRequest) Reset() {
+	*x = CollectGarbageRequest{}
+	mi := &file_txcoord_v1_operations_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CollectGarbageRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CollectGarbageRequest) ProtoMessage() {}
+
+func (x *CollectGarbageRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_txcoord_v1_operations_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CollectGarbageRequest.ProtoReflect.Descriptor instead.
+func (*CollectGarbageRequest) Descriptor() ([]byte, []int) {
+	return file_txcoord_v1_operations_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *CollectGarbageRequest) GetCatalog() string {
+	if x != nil {
+		return x.Catalog
+	}
+	return ""
+}
+
+func (x *CollectGarbageRequest) GetAtLeastSnapshot() uint64 {
+	if x != nil {
+		return x.AtLeastSnapshot
+	}
+	return 0
+}
+
+func (x *CollectGarbageRequest) GetRemove() bool {
+	if x != nil {
+		return x.Remove
+	}
+	return false
+}
+
+func (x *CollectGarbageRequest) GetFormerJournals() bool {
+	if x != nil {
+		return x.FormerJournals
+	}
+	return false
+}
+
+func (x *CollectGarbageRequest) GetQuarantineFor() *durationpb.Duration {
+	if x != nil {
+		return x.QuarantineFor
+	}
+	return nil
+}
+
+// CollectGarbageResponse says what was found, and what became of it.
+type CollectGarbageResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The newest snapshot version.
+	LatestSnapshot uint64 `protobuf:"varint,1,opt,name=latest_snapshot,json=latestSnapshot,proto3" json:"latest_snapshot,omitempty"`
+	// It was removed; else nothing was written.
+	Removed bool `protobuf:"varint,2,opt,name=removed,proto3" json:"removed,omitempty"`
+	// Names the quarantine that this call has put things into; empty if it put none.
+	Run string `protobuf:"bytes,3,opt,name=run,proto3" json:"run,omitempty"`
+	// The first 1,000 of them.
+	Found []*Garbage `protobuf:"bytes,4,rep,name=found,proto3" json:"found,omitempty"`
+	// Counts of all of them, by kind.
+	Totals []*GarbageTotal `protobuf:"bytes,5,rep,name=totals,proto3" json:"totals,omitempty"`
+	// There is more than one call takes on: call again.
+	More bool `protobuf:"varint,6,opt,name=more,proto3" json:"more,omitempty"`
+	// What is younger than this stays.
+	MinAge *durationpb.Duration `protobuf:"bytes,7,opt,name=min_age,json=minAge,proto3" json:"min_age,omitempty"`
+	// What nothing names and is too young to go.
+	Young *GarbageTotal `protobuf:"bytes,8,opt,name=young,proto3" json:"young,omitempty"`
+	// Objects and keys of kinds that this build does not know, which are never touched.
+	Unknown *GarbageTotal `protobuf:"bytes,9,opt,name=unknown,proto3" json:"unknown,omitempty"`
+	// What was left, and why, in words; at most 20 lines.
+	Skipped []string `protobuf:"bytes,10,rep,name=skipped,proto3" json:"skipped,omitempty"`
+	// The quarantines that there are afterwards; at most 1,000, the oldest first.
+	Quarantines   []*Quarantine `protobuf:"bytes,11,rep,name=quarantines,proto3" json:"quarantines,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CollectGarbageResponse) Reset() {
+	*x = CollectGarbageResponse{}
+	mi := &file_txcoord_v1_operations_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CollectGarbageResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CollectGarbageResponse) ProtoMessage() {}
+
+func (x *CollectGarbageResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_txcoord_v1_operations_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CollectGarbageResponse.ProtoReflect.Descriptor instead.
+func (*CollectGarbageResponse) Descriptor() ([]byte, []int) {
+	return file_txcoord_v1_operations_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *CollectGarbageResponse) GetLatestSnapshot() uint64 {
+	if x != nil {
+		return x.LatestSnapshot
+	}
+	return 0
+}
+
+func (x *CollectGarbageResponse) GetRemoved() bool {
+	if x != nil {
+		return x.Removed
+	}
+	return false
+}
+
+func (x *CollectGarbageResponse) GetRun() string {
+	if x != nil {
+		return x.Run
+	}
+	return ""
+}
+
+func (x *CollectGarbageResponse) GetFound() []*Garbage {
+	if x != nil {
+		return x.Found
+	}
+	return nil
+}
+
+func (x *CollectGarbageResponse) GetTotals() []*GarbageTotal {
+	if x != nil {
+		return x.Totals
+	}
+	return nil
+}
+
+func (x *CollectGarbageResponse) GetMore() bool {
+	if x != nil {
+		return x.More
+	}
+	return false
+}
+
+func (x *CollectGarbageResponse) GetMinAge() *durationpb.Duration {
+	if x != nil {
+		return x.MinAge
+	}
+	return nil
+}
+
+func (x *CollectGarbageResponse) GetYoung() *GarbageTotal {
+	if x != nil {
+		return x.Young
+	}
+	return nil
+}
+
+func (x *CollectGarbageResponse) GetUnknown() *GarbageTotal {
+	if x != nil {
+		return x.Unknown
+	}
+	return nil
+}
+
+func (x *CollectGarbageResponse) GetSkipped() []string {
+	if x != nil {
+		return x.Skipped
+	}
+	return nil
+}
+
+func (x *CollectGarbageResponse) GetQuarantines() []*Quarantine {
+	if x != nil {
+		return x.Quarantines
+	}
+	return nil
+}
+
+// Garbage is one thing that nothing names any more.
+type Garbage struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its kind.
+	Kind GarbageKind `protobuf:"varint,1,opt,name=kind,proto3,enum=txcoord.v1.GarbageKind" json:"kind,omitempty"`
+	// Its key in the catalog's store, or that of an object: below the catalog's folder,
+	// and for a draft in its object store.
+	Key string `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
+	// It lies in the catalog's store.
+	InStore bool `protobuf:"varint,3,opt,name=in_store,json=inStore,proto3" json:"in_store,omitempty"`
+	// Its size.
+	Bytes uint64 `protobuf:"varint,4,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	// Since it was written, or since what named it ended.
+	Age *durationpb.Duration `protobuf:"bytes,5,opt,name=age,proto3" json:"age,omitempty"`
+	// Why nothing names it, in words.
+	Why           string `protobuf:"bytes,6,opt,name=why,proto3" json:"why,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Garbage) Reset() {
+	*x = Garbage{}
+	mi := &file_txcoord_v1_operations_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Garbage) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Garbage) ProtoMessage() {}
+
+func (x *Garbage) ProtoReflect() protoreflect.Message {
+	mi := &file_txcoord_v1_operations_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Garbage.ProtoReflect.Descriptor instead.
+func (*Garbage) Descriptor() ([]byte, []int) {
+	return file_txcoord_v1_operations_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *Garbage) GetKind() GarbageKind {
+	if x != nil {
+		return x.Kind
+	}
+	return GarbageKind_GARBAGE_KIND_UNSPECIFIED
+}
+
+func (x *Garbage) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *Garbage) GetInStore() bool {
+	if x != nil {
+		return x.InStore
+	}
+	return false
+}
+
+func (x *Garbage) GetBytes() uint64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
+func (x *Garbage) GetAge() *durationpb.Duration {
+	if x != nil {
+		return x.Age
+	}
+	return nil
+}
+
+func (x *Garbage) GetWhy() string {
+	if x != nil {
+		return x.Why
+	}
+	return ""
+}
+
+// GarbageTotal counts one kind.
+type GarbageTotal struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The kind; unspecified where all are counted.
+	Kind GarbageKind `protobuf:"varint,1,opt,name=kind,proto3,enum=txcoord.v1.GarbageKind" json:"kind,omitempty"`
+	// How many.
+	Count uint64 `protobuf:"varint,2,opt,name=count,proto3" json:"count,omitempty"`
+	// Their bytes.
+	Bytes         uint64 `protobuf:"varint,3,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GarbageTotal) Reset() {
+	*x = GarbageTotal{}
+	mi := &file_txcoord_v1_operations_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GarbageTotal) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GarbageTotal) ProtoMessage() {}
+
+func (x *GarbageTotal) ProtoReflect() protoreflect.Message {
+	mi := &file_txcoord_v1_operations_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GarbageTotal.ProtoReflect.Descriptor instead.
+func (*GarbageTotal) Descriptor() ([]byte, []int) {
+	return file_txcoord_v1_operations_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *GarbageTotal) GetKind() GarbageKind {
+	if x != nil {
+		return x.Kind
+	}
+	return GarbageKind_GARBAGE_KIND_UNSPECIFIED
+}
+
+func (x *GarbageTotal) GetCount() uint64 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+func (x *GarbageTotal) GetBytes() uint64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
+// Quarantine is what one call has put aside.
+type Quarantine struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its name.
+	Run string `protobuf:"bytes,1,opt,name=run,proto3" json:"run,omitempty"`
+	// How many things lie there.
+	Count uint64 `protobuf:"varint,2,opt,name=count,proto3" json:"count,omitempty"`
+	// Their bytes.
+	Bytes uint64 `protobuf:"varint,3,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	// When the newest of them came there.
+	Since         *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=since,proto3" json:"since,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Quarantine) Reset() {
+	*x = Quarantine{}
+	mi := &file_txcoord_v1_operations_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Quarantine) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Quarantine) ProtoMessage() {}
+
+func (x *Quarantine) ProtoReflect() protoreflect.Message {
+	mi := &file_txcoord_v1_operations_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Quarantine.ProtoReflect.Descriptor instead.
+func (*Quarantine) Descriptor() ([]byte, []int) {
+	return file_txcoord_v1_operations_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *Quarantine) GetRun() string {
+	if x != nil {
+		return x.Run
+	}
+	return ""
+}
+
+func (x *Quarantine) GetCount() uint64 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+func (x *Quarantine) GetBytes() uint64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
+func (x *Quarantine) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
+// RestoreGarbageRequest names a quarantine.
+type RestoreGarbageRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The catalog.
+	Catalog string `protobuf:"bytes,1,opt,name=catalog,proto3" json:"catalog,omitempty"`
+	// The highest snapshot version seen.
+	AtLeastSnapshot uint64 `protobuf:"varint,2,opt,name=at_least_snapshot,json=atLeastSnapshot,proto3" json:"at_least_snapshot,omitempty"`
+	// The quarantine's name.
+	Run string `protobuf:"bytes,3,opt,name=run,proto3" json:"run,omitempty"`
+	// Only says what would be put back.
+	DryRun        bool `protobuf:"varint,4,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RestoreGarbageRequest) Reset() {
+	*x = RestoreGarbageRequest{}
+	mi := &file_txcoord_v1_operations_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RestoreGarbageRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RestoreGarbageRequest) ProtoMessage() {}
+
+func (x *RestoreGarbageRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_txcoord_v1_operations_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RestoreGarbageRequest.ProtoReflect.Descriptor instead.
+func (*RestoreGarbageRequest) Descriptor() ([]byte, []int) {
+	return file_txcoord_v1_operations_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *RestoreGarbageRequest) GetCatalog() string {
+	if x != nil {
+		return x.Catalog
+	}
+	return ""
+}
+
+func (x *RestoreGarbageRequest) GetAtLeastSnapshot() uint64 {
+	if x != nil {
+		return x.AtLeastSnapshot
+	}
+	return 0
+}
+
+func (x *RestoreGarbageRequest) GetRun() string {
+	if x != nil {
+		return x.Run
+	}
+	return ""
+}
+
+func (x *RestoreGarbageRequest) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
+}
+
+// RestoreGarbageResponse says what was put back, or would be.
+type RestoreGarbageResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The newest snapshot version.
+	LatestSnapshot uint64 `protobuf:"varint,1,opt,name=latest_snapshot,json=latestSnapshot,proto3" json:"latest_snapshot,omitempty"`
+	// Nothing was written.
+	DryRun bool `protobuf:"varint,2,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	// How many things are back.
+	Count uint64 `protobuf:"varint,3,opt,name=count,proto3" json:"count,omitempty"`
+	// Their bytes.
+	Bytes uint64 `protobuf:"varint,4,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	// What stays in quarantine, since something else lies in its place; at most 1,000.
+	Taken         []string `protobuf:"bytes,5,rep,name=taken,proto3" json:"taken,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RestoreGarbageResponse) Reset() {
+	*x = RestoreGarbageResponse{}
+	mi := &file_txcoord_v1_operations_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RestoreGarbageResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RestoreGarbageResponse) ProtoMessage() {}
+
+func (x *RestoreGarbageResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_txcoord_v1_operations_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RestoreGarbageResponse.ProtoReflect.Descriptor instead.
+func (*RestoreGarbageResponse) Descriptor() ([]byte, []int) {
+	return file_txcoord_v1_operations_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *RestoreGarbageResponse) GetLatestSnapshot() uint64 {
+	if x != nil {
+		return x.LatestSnapshot
+	}
+	return 0
+}
+
+func (x *RestoreGarbageResponse) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
+}
+
+func (x *RestoreGarbageResponse) GetCount() uint64 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+func (x *RestoreGarbageResponse) GetBytes() uint64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
+func (x *RestoreGarbageResponse) GetTaken() []string {
+	if x != nil {
+		return x.Taken
+	}
+	return nil
+}
+
 var File_txcoord_v1_operations_proto protoreflect.FileDescriptor
 
 const file_txcoord_v1_operations_proto_rawDesc = "" +
@@ -2301,7 +2979,54 @@ const file_txcoord_v1_operations_proto_rawDesc = "" +
 	"\aheld_by\x18\b \x01(\tR\x06heldBy\x12\x18\n" +
 	"\askipped\x18\t \x01(\tR\askipped\x12#\n" +
 	"\rsidecars_kept\x18\n" +
-	" \x01(\tR\fsidecarsKept*\xaf\x02\n" +
+	" \x01(\tR\fsidecarsKept\"\xe0\x01\n" +
+	"\x15CollectGarbageRequest\x12\x18\n" +
+	"\acatalog\x18\x01 \x01(\tR\acatalog\x12*\n" +
+	"\x11at_least_snapshot\x18\x02 \x01(\x04R\x0fatLeastSnapshot\x12\x16\n" +
+	"\x06remove\x18\x03 \x01(\bR\x06remove\x12'\n" +
+	"\x0fformer_journals\x18\x04 \x01(\bR\x0eformerJournals\x12@\n" +
+	"\x0equarantine_for\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\rquarantineFor\"\xca\x03\n" +
+	"\x16CollectGarbageResponse\x12'\n" +
+	"\x0flatest_snapshot\x18\x01 \x01(\x04R\x0elatestSnapshot\x12\x18\n" +
+	"\aremoved\x18\x02 \x01(\bR\aremoved\x12\x10\n" +
+	"\x03run\x18\x03 \x01(\tR\x03run\x12)\n" +
+	"\x05found\x18\x04 \x03(\v2\x13.txcoord.v1.GarbageR\x05found\x120\n" +
+	"\x06totals\x18\x05 \x03(\v2\x18.txcoord.v1.GarbageTotalR\x06totals\x12\x12\n" +
+	"\x04more\x18\x06 \x01(\bR\x04more\x122\n" +
+	"\amin_age\x18\a \x01(\v2\x19.google.protobuf.DurationR\x06minAge\x12.\n" +
+	"\x05young\x18\b \x01(\v2\x18.txcoord.v1.GarbageTotalR\x05young\x122\n" +
+	"\aunknown\x18\t \x01(\v2\x18.txcoord.v1.GarbageTotalR\aunknown\x12\x18\n" +
+	"\askipped\x18\n" +
+	" \x03(\tR\askipped\x128\n" +
+	"\vquarantines\x18\v \x03(\v2\x16.txcoord.v1.QuarantineR\vquarantines\"\xb8\x01\n" +
+	"\aGarbage\x12+\n" +
+	"\x04kind\x18\x01 \x01(\x0e2\x17.txcoord.v1.GarbageKindR\x04kind\x12\x10\n" +
+	"\x03key\x18\x02 \x01(\tR\x03key\x12\x19\n" +
+	"\bin_store\x18\x03 \x01(\bR\ainStore\x12\x14\n" +
+	"\x05bytes\x18\x04 \x01(\x04R\x05bytes\x12+\n" +
+	"\x03age\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\x03age\x12\x10\n" +
+	"\x03why\x18\x06 \x01(\tR\x03why\"g\n" +
+	"\fGarbageTotal\x12+\n" +
+	"\x04kind\x18\x01 \x01(\x0e2\x17.txcoord.v1.GarbageKindR\x04kind\x12\x14\n" +
+	"\x05count\x18\x02 \x01(\x04R\x05count\x12\x14\n" +
+	"\x05bytes\x18\x03 \x01(\x04R\x05bytes\"|\n" +
+	"\n" +
+	"Quarantine\x12\x10\n" +
+	"\x03run\x18\x01 \x01(\tR\x03run\x12\x14\n" +
+	"\x05count\x18\x02 \x01(\x04R\x05count\x12\x14\n" +
+	"\x05bytes\x18\x03 \x01(\x04R\x05bytes\x120\n" +
+	"\x05since\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\"\x88\x01\n" +
+	"\x15RestoreGarbageRequest\x12\x18\n" +
+	"\acatalog\x18\x01 \x01(\tR\acatalog\x12*\n" +
+	"\x11at_least_snapshot\x18\x02 \x01(\x04R\x0fatLeastSnapshot\x12\x10\n" +
+	"\x03run\x18\x03 \x01(\tR\x03run\x12\x17\n" +
+	"\adry_run\x18\x04 \x01(\bR\x06dryRun\"\x9c\x01\n" +
+	"\x16RestoreGarbageResponse\x12'\n" +
+	"\x0flatest_snapshot\x18\x01 \x01(\x04R\x0elatestSnapshot\x12\x17\n" +
+	"\adry_run\x18\x02 \x01(\bR\x06dryRun\x12\x14\n" +
+	"\x05count\x18\x03 \x01(\x04R\x05count\x12\x14\n" +
+	"\x05bytes\x18\x04 \x01(\x04R\x05bytes\x12\x14\n" +
+	"\x05taken\x18\x05 \x03(\tR\x05taken*\xaf\x02\n" +
 	"\x10TransactionState\x12!\n" +
 	"\x1dTRANSACTION_STATE_UNSPECIFIED\x10\x00\x12\x1d\n" +
 	"\x19TRANSACTION_STATE_UNKNOWN\x10\x01\x12\x1f\n" +
@@ -2333,14 +3058,25 @@ const file_txcoord_v1_operations_proto_rawDesc = "" +
 	"\x16FINDING_CODE_RETENTION\x10\x10\x12!\n" +
 	"\x1dFINDING_CODE_PROPERTY_IGNORED\x10\x11\x12\x1e\n" +
 	"\x1aFINDING_CODE_STORE_TROUBLE\x10\x12\x12\x1a\n" +
-	"\x16FINDING_CODE_PART_LOST\x10\x132\x99\x04\n" +
+	"\x16FINDING_CODE_PART_LOST\x10\x13*\xec\x01\n" +
+	"\vGarbageKind\x12\x1c\n" +
+	"\x18GARBAGE_KIND_UNSPECIFIED\x10\x00\x12\x15\n" +
+	"\x11GARBAGE_KIND_PART\x10\x01\x12\x1c\n" +
+	"\x18GARBAGE_KIND_OPEN_RECORD\x10\x02\x12\x16\n" +
+	"\x12GARBAGE_KIND_FACTS\x10\x03\x12\x1b\n" +
+	"\x17GARBAGE_KIND_CHECKPOINT\x10\x04\x12\x16\n" +
+	"\x12GARBAGE_KIND_DRAFT\x10\x05\x12\x1f\n" +
+	"\x1bGARBAGE_KIND_FORMER_JOURNAL\x10\x06\x12\x1c\n" +
+	"\x18GARBAGE_KIND_QUARANTINED\x10\a2\xcb\x05\n" +
 	"\x10OperationService\x12Q\n" +
 	"\fExplainTable\x12\x1f.txcoord.v1.ExplainTableRequest\x1a .txcoord.v1.ExplainTableResponse\x12c\n" +
 	"\x12ExplainTransaction\x12%.txcoord.v1.ExplainTransactionRequest\x1a&.txcoord.v1.ExplainTransactionResponse\x12N\n" +
 	"\vFreezeTable\x12\x1e.txcoord.v1.FreezeTableRequest\x1a\x1f.txcoord.v1.FreezeTableResponse\x12T\n" +
 	"\rUnfreezeTable\x12 .txcoord.v1.UnfreezeTableRequest\x1a!.txcoord.v1.UnfreezeTableResponse\x12Q\n" +
 	"\fResolveTable\x12\x1f.txcoord.v1.ResolveTableRequest\x1a .txcoord.v1.ResolveTableResponse\x12T\n" +
-	"\rMaintainTable\x12 .txcoord.v1.MaintainTableRequest\x1a!.txcoord.v1.MaintainTableResponseB7Z5github.com/txcoord/txcoord/proto/txcoord/v1;txcoordv1b\x06proto3"
+	"\rMaintainTable\x12 .txcoord.v1.MaintainTableRequest\x1a!.txcoord.v1.MaintainTableResponse\x12W\n" +
+	"\x0eCollectGarbage\x12!.txcoord.v1.CollectGarbageRequest\x1a\".txcoord.v1.CollectGarbageResponse\x12W\n" +
+	"\x0eRestoreGarbage\x12!.txcoord.v1.RestoreGarbageRequest\x1a\".txcoord.v1.RestoreGarbageResponseB7Z5github.com/txcoord/txcoord/proto/txcoord/v1;txcoordv1b\x06proto3"
 
 var (
 	file_txcoord_v1_operations_proto_rawDescOnce sync.Once
@@ -2354,85 +3090,108 @@ func file_txcoord_v1_operations_proto_rawDescGZIP() []byte {
 	return file_txcoord_v1_operations_proto_rawDescData
 }
 
-var file_txcoord_v1_operations_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_txcoord_v1_operations_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
+var file_txcoord_v1_operations_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
+var file_txcoord_v1_operations_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
 var file_txcoord_v1_operations_proto_goTypes = []any{
 	(TransactionState)(0),              // 0: txcoord.v1.TransactionState
 	(FindingCode)(0),                   // 1: txcoord.v1.FindingCode
-	(*ExplainTableRequest)(nil),        // 2: txcoord.v1.ExplainTableRequest
-	(*ExplainTableResponse)(nil),       // 3: txcoord.v1.ExplainTableResponse
-	(*ExplainTransactionRequest)(nil),  // 4: txcoord.v1.ExplainTransactionRequest
-	(*ExplainTransactionResponse)(nil), // 5: txcoord.v1.ExplainTransactionResponse
-	(*TransactionWinner)(nil),          // 6: txcoord.v1.TransactionWinner
-	(*TransactionObstacle)(nil),        // 7: txcoord.v1.TransactionObstacle
-	(*FreezeTableRequest)(nil),         // 8: txcoord.v1.FreezeTableRequest
-	(*FreezeTableResponse)(nil),        // 9: txcoord.v1.FreezeTableResponse
-	(*UnfreezeTableRequest)(nil),       // 10: txcoord.v1.UnfreezeTableRequest
-	(*UnfreezeTableResponse)(nil),      // 11: txcoord.v1.UnfreezeTableResponse
-	(*Finding)(nil),                    // 12: txcoord.v1.Finding
-	(*ResolveTableRequest)(nil),        // 13: txcoord.v1.ResolveTableRequest
-	(*ResolveTableResponse)(nil),       // 14: txcoord.v1.ResolveTableResponse
-	(*ResolveStep)(nil),                // 15: txcoord.v1.ResolveStep
-	(*ResolvedChange)(nil),             // 16: txcoord.v1.ResolvedChange
-	(*ResolvedElsewhere)(nil),          // 17: txcoord.v1.ResolvedElsewhere
-	(*MaintainTableRequest)(nil),       // 18: txcoord.v1.MaintainTableRequest
-	(*MaintainTableResponse)(nil),      // 19: txcoord.v1.MaintainTableResponse
-	(*CheckpointReport)(nil),           // 20: txcoord.v1.CheckpointReport
-	(*CleanUpReport)(nil),              // 21: txcoord.v1.CleanUpReport
-	(*Table)(nil),                      // 22: txcoord.v1.Table
-	(*Outcome)(nil),                    // 23: txcoord.v1.Outcome
-	(*OpenTransaction)(nil),            // 24: txcoord.v1.OpenTransaction
-	(*Round)(nil),                      // 25: txcoord.v1.Round
-	(*timestamppb.Timestamp)(nil),      // 26: google.protobuf.Timestamp
-	(Rule)(0),                          // 27: txcoord.v1.Rule
-	(*durationpb.Duration)(nil),        // 28: google.protobuf.Duration
+	(GarbageKind)(0),                   // 2: txcoord.v1.GarbageKind
+	(*ExplainTableRequest)(nil),        // 3: txcoord.v1.ExplainTableRequest
+	(*ExplainTableResponse)(nil),       // 4: txcoord.v1.ExplainTableResponse
+	(*ExplainTransactionRequest)(nil),  // 5: txcoord.v1.ExplainTransactionRequest
+	(*ExplainTransactionResponse)(nil), // 6: txcoord.v1.ExplainTransactionResponse
+	(*TransactionWinner)(nil),          // 7: txcoord.v1.TransactionWinner
+	(*TransactionObstacle)(nil),        // 8: txcoord.v1.TransactionObstacle
+	(*FreezeTableRequest)(nil),         // 9: txcoord.v1.FreezeTableRequest
+	(*FreezeTableResponse)(nil),        // 10: txcoord.v1.FreezeTableResponse
+	(*UnfreezeTableRequest)(nil),       // 11: txcoord.v1.UnfreezeTableRequest
+	(*UnfreezeTableResponse)(nil),      // 12: txcoord.v1.UnfreezeTableResponse
+	(*Finding)(nil),                    // 13: txcoord.v1.Finding
+	(*ResolveTableRequest)(nil),        // 14: txcoord.v1.ResolveTableRequest
+	(*ResolveTableResponse)(nil),       // 15: txcoord.v1.ResolveTableResponse
+	(*ResolveStep)(nil),                // 16: txcoord.v1.ResolveStep
+	(*ResolvedChange)(nil),             // 17: txcoord.v1.ResolvedChange
+	(*ResolvedElsewhere)(nil),          // 18: txcoord.v1.ResolvedElsewhere
+	(*MaintainTableRequest)(nil),       // 19: txcoord.v1.MaintainTableRequest
+	(*MaintainTableResponse)(nil),      // 20: txcoord.v1.MaintainTableResponse
+	(*CheckpointReport)(nil),           // 21: txcoord.v1.CheckpointReport
+	(*CleanUpReport)(nil),              // 22: txcoord.v1.CleanUpReport
+	(*CollectGarbageRequest)(nil),      // 23: txcoord.v1.CollectGarbageRequest
+	(*CollectGarbageResponse)(nil),     // 24: txcoord.v1.CollectGarbageResponse
+	(*Garbage)(nil),                    // 25: txcoord.v1.Garbage
+	(*GarbageTotal)(nil),               // 26: txcoord.v1.GarbageTotal
+	(*Quarantine)(nil),                 // 27: txcoord.v1.Quarantine
+	(*RestoreGarbageRequest)(nil),      // 28: txcoord.v1.RestoreGarbageRequest
+	(*RestoreGarbageResponse)(nil),     // 29: txcoord.v1.RestoreGarbageResponse
+	(*Table)(nil),                      // 30: txcoord.v1.Table
+	(*Outcome)(nil),                    // 31: txcoord.v1.Outcome
+	(*OpenTransaction)(nil),            // 32: txcoord.v1.OpenTransaction
+	(*Round)(nil),                      // 33: txcoord.v1.Round
+	(*timestamppb.Timestamp)(nil),      // 34: google.protobuf.Timestamp
+	(Rule)(0),                          // 35: txcoord.v1.Rule
+	(*durationpb.Duration)(nil),        // 36: google.protobuf.Duration
 }
 var file_txcoord_v1_operations_proto_depIdxs = []int32{
-	22, // 0: txcoord.v1.ExplainTableResponse.table:type_name -> txcoord.v1.Table
-	12, // 1: txcoord.v1.ExplainTableResponse.findings:type_name -> txcoord.v1.Finding
+	30, // 0: txcoord.v1.ExplainTableResponse.table:type_name -> txcoord.v1.Table
+	13, // 1: txcoord.v1.ExplainTableResponse.findings:type_name -> txcoord.v1.Finding
 	0,  // 2: txcoord.v1.ExplainTransactionResponse.state:type_name -> txcoord.v1.TransactionState
-	23, // 3: txcoord.v1.ExplainTransactionResponse.outcome:type_name -> txcoord.v1.Outcome
-	24, // 4: txcoord.v1.ExplainTransactionResponse.open:type_name -> txcoord.v1.OpenTransaction
-	6,  // 5: txcoord.v1.ExplainTransactionResponse.winner:type_name -> txcoord.v1.TransactionWinner
-	23, // 6: txcoord.v1.ExplainTransactionResponse.attempts:type_name -> txcoord.v1.Outcome
-	25, // 7: txcoord.v1.ExplainTransactionResponse.round:type_name -> txcoord.v1.Round
-	25, // 8: txcoord.v1.ExplainTransactionResponse.ahead:type_name -> txcoord.v1.Round
-	7,  // 9: txcoord.v1.ExplainTransactionResponse.obstacles:type_name -> txcoord.v1.TransactionObstacle
-	26, // 10: txcoord.v1.ExplainTransactionResponse.remembered_since:type_name -> google.protobuf.Timestamp
-	12, // 11: txcoord.v1.TransactionObstacle.findings:type_name -> txcoord.v1.Finding
-	22, // 12: txcoord.v1.FreezeTableResponse.table:type_name -> txcoord.v1.Table
-	22, // 13: txcoord.v1.UnfreezeTableResponse.table:type_name -> txcoord.v1.Table
+	31, // 3: txcoord.v1.ExplainTransactionResponse.outcome:type_name -> txcoord.v1.Outcome
+	32, // 4: txcoord.v1.ExplainTransactionResponse.open:type_name -> txcoord.v1.OpenTransaction
+	7,  // 5: txcoord.v1.ExplainTransactionResponse.winner:type_name -> txcoord.v1.TransactionWinner
+	31, // 6: txcoord.v1.ExplainTransactionResponse.attempts:type_name -> txcoord.v1.Outcome
+	33, // 7: txcoord.v1.ExplainTransactionResponse.round:type_name -> txcoord.v1.Round
+	33, // 8: txcoord.v1.ExplainTransactionResponse.ahead:type_name -> txcoord.v1.Round
+	8,  // 9: txcoord.v1.ExplainTransactionResponse.obstacles:type_name -> txcoord.v1.TransactionObstacle
+	34, // 10: txcoord.v1.ExplainTransactionResponse.remembered_since:type_name -> google.protobuf.Timestamp
+	13, // 11: txcoord.v1.TransactionObstacle.findings:type_name -> txcoord.v1.Finding
+	30, // 12: txcoord.v1.FreezeTableResponse.table:type_name -> txcoord.v1.Table
+	30, // 13: txcoord.v1.UnfreezeTableResponse.table:type_name -> txcoord.v1.Table
 	1,  // 14: txcoord.v1.Finding.code:type_name -> txcoord.v1.FindingCode
-	26, // 15: txcoord.v1.Finding.since:type_name -> google.protobuf.Timestamp
-	27, // 16: txcoord.v1.Finding.rule:type_name -> txcoord.v1.Rule
-	22, // 17: txcoord.v1.ResolveTableResponse.table:type_name -> txcoord.v1.Table
-	15, // 18: txcoord.v1.ResolveTableResponse.steps:type_name -> txcoord.v1.ResolveStep
-	16, // 19: txcoord.v1.ResolveTableResponse.given_up:type_name -> txcoord.v1.ResolvedChange
-	26, // 20: txcoord.v1.ResolveTableResponse.not_before:type_name -> google.protobuf.Timestamp
-	27, // 21: txcoord.v1.ResolvedChange.rule:type_name -> txcoord.v1.Rule
-	17, // 22: txcoord.v1.ResolvedChange.elsewhere:type_name -> txcoord.v1.ResolvedElsewhere
-	22, // 23: txcoord.v1.MaintainTableResponse.table:type_name -> txcoord.v1.Table
-	20, // 24: txcoord.v1.MaintainTableResponse.checkpoint:type_name -> txcoord.v1.CheckpointReport
-	21, // 25: txcoord.v1.MaintainTableResponse.clean_up:type_name -> txcoord.v1.CleanUpReport
-	28, // 26: txcoord.v1.MaintainTableResponse.took:type_name -> google.protobuf.Duration
-	26, // 27: txcoord.v1.CleanUpReport.cutoff:type_name -> google.protobuf.Timestamp
-	2,  // 28: txcoord.v1.OperationService.ExplainTable:input_type -> txcoord.v1.ExplainTableRequest
-	4,  // 29: txcoord.v1.OperationService.ExplainTransaction:input_type -> txcoord.v1.ExplainTransactionRequest
-	8,  // 30: txcoord.v1.OperationService.FreezeTable:input_type -> txcoord.v1.FreezeTableRequest
-	10, // 31: txcoord.v1.OperationService.UnfreezeTable:input_type -> txcoord.v1.UnfreezeTableRequest
-	13, // 32: txcoord.v1.OperationService.ResolveTable:input_type -> txcoord.v1.ResolveTableRequest
-	18, // 33: txcoord.v1.OperationService.MaintainTable:input_type -> txcoord.v1.MaintainTableRequest
-	3,  // 34: txcoord.v1.OperationService.ExplainTable:output_type -> txcoord.v1.ExplainTableResponse
-	5,  // 35: txcoord.v1.OperationService.ExplainTransaction:output_type -> txcoord.v1.ExplainTransactionResponse
-	9,  // 36: txcoord.v1.OperationService.FreezeTable:output_type -> txcoord.v1.FreezeTableResponse
-	11, // 37: txcoord.v1.OperationService.UnfreezeTable:output_type -> txcoord.v1.UnfreezeTableResponse
-	14, // 38: txcoord.v1.OperationService.ResolveTable:output_type -> txcoord.v1.ResolveTableResponse
-	19, // 39: txcoord.v1.OperationService.MaintainTable:output_type -> txcoord.v1.MaintainTableResponse
-	34, // [34:40] is the sub-list for method output_type
-	28, // [28:34] is the sub-list for method input_type
-	28, // [28:28] is the sub-list for extension type_name
-	28, // [28:28] is the sub-list for extension extendee
-	0,  // [0:28] is the sub-list for field type_name
+	34, // 15: txcoord.v1.Finding.since:type_name -> google.protobuf.Timestamp
+	35, // 16: txcoord.v1.Finding.rule:type_name -> txcoord.v1.Rule
+	30, // 17: txcoord.v1.ResolveTableResponse.table:type_name -> txcoord.v1.Table
+	16, // 18: txcoord.v1.ResolveTableResponse.steps:type_name -> txcoord.v1.ResolveStep
+	17, // 19: txcoord.v1.ResolveTableResponse.given_up:type_name -> txcoord.v1.ResolvedChange
+	34, // 20: txcoord.v1.ResolveTableResponse.not_before:type_name -> google.protobuf.Timestamp
+	35, // 21: txcoord.v1.ResolvedChange.rule:type_name -> txcoord.v1.Rule
+	18, // 22: txcoord.v1.ResolvedChange.elsewhere:type_name -> txcoord.v1.ResolvedElsewhere
+	30, // 23: txcoord.v1.MaintainTableResponse.table:type_name -> txcoord.v1.Table
+	21, // 24: txcoord.v1.MaintainTableResponse.checkpoint:type_name -> txcoord.v1.CheckpointReport
+	22, // 25: txcoord.v1.MaintainTableResponse.clean_up:type_name -> txcoord.v1.CleanUpReport
+	36, // 26: txcoord.v1.MaintainTableResponse.took:type_name -> google.protobuf.Duration
+	34, // 27: txcoord.v1.CleanUpReport.cutoff:type_name -> google.protobuf.Timestamp
+	36, // 28: txcoord.v1.CollectGarbageRequest.quarantine_for:type_name -> google.protobuf.Duration
+	25, // 29: txcoord.v1.CollectGarbageResponse.found:type_name -> txcoord.v1.Garbage
+	26, // 30: txcoord.v1.CollectGarbageResponse.totals:type_name -> txcoord.v1.GarbageTotal
+	36, // 31: txcoord.v1.CollectGarbageResponse.min_age:type_name -> google.protobuf.Duration
+	26, // 32: txcoord.v1.CollectGarbageResponse.young:type_name -> txcoord.v1.GarbageTotal
+	26, // 33: txcoord.v1.CollectGarbageResponse.unknown:type_name -> txcoord.v1.GarbageTotal
+	27, // 34: txcoord.v1.CollectGarbageResponse.quarantines:type_name -> txcoord.v1.Quarantine
+	2,  // 35: txcoord.v1.Garbage.kind:type_name -> txcoord.v1.GarbageKind
+	36, // 36: txcoord.v1.Garbage.age:type_name -> google.protobuf.Duration
+	2,  // 37: txcoord.v1.GarbageTotal.kind:type_name -> txcoord.v1.GarbageKind
+	34, // 38: txcoord.v1.Quarantine.since:type_name -> google.protobuf.Timestamp
+	3,  // 39: txcoord.v1.OperationService.ExplainTable:input_type -> txcoord.v1.ExplainTableRequest
+	5,  // 40: txcoord.v1.OperationService.ExplainTransaction:input_type -> txcoord.v1.ExplainTransactionRequest
+	9,  // 41: txcoord.v1.OperationService.FreezeTable:input_type -> txcoord.v1.FreezeTableRequest
+	11, // 42: txcoord.v1.OperationService.UnfreezeTable:input_type -> txcoord.v1.UnfreezeTableRequest
+	14, // 43: txcoord.v1.OperationService.ResolveTable:input_type -> txcoord.v1.ResolveTableRequest
+	19, // 44: txcoord.v1.OperationService.MaintainTable:input_type -> txcoord.v1.MaintainTableRequest
+	23, // 45: txcoord.v1.OperationService.CollectGarbage:input_type -> txcoord.v1.CollectGarbageRequest
+	28, // 46: txcoord.v1.OperationService.RestoreGarbage:input_type -> txcoord.v1.RestoreGarbageRequest
+	4,  // 47: txcoord.v1.OperationService.ExplainTable:output_type -> txcoord.v1.ExplainTableResponse
+	6,  // 48: txcoord.v1.OperationService.ExplainTransaction:output_type -> txcoord.v1.ExplainTransactionResponse
+	10, // 49: txcoord.v1.OperationService.FreezeTable:output_type -> txcoord.v1.FreezeTableResponse
+	12, // 50: txcoord.v1.OperationService.UnfreezeTable:output_type -> txcoord.v1.UnfreezeTableResponse
+	15, // 51: txcoord.v1.OperationService.ResolveTable:output_type -> txcoord.v1.ResolveTableResponse
+	20, // 52: txcoord.v1.OperationService.MaintainTable:output_type -> txcoord.v1.MaintainTableResponse
+	24, // 53: txcoord.v1.OperationService.CollectGarbage:output_type -> txcoord.v1.CollectGarbageResponse
+	29, // 54: txcoord.v1.OperationService.RestoreGarbage:output_type -> txcoord.v1.RestoreGarbageResponse
+	47, // [47:55] is the sub-list for method output_type
+	39, // [39:47] is the sub-list for method input_type
+	39, // [39:39] is the sub-list for extension type_name
+	39, // [39:39] is the sub-list for extension extendee
+	0,  // [0:39] is the sub-list for field type_name
 }
 
 func init() { file_txcoord_v1_operations_proto_init() }
@@ -2453,8 +3212,8 @@ func file_txcoord_v1_operations_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_txcoord_v1_operations_proto_rawDesc), len(file_txcoord_v1_operations_proto_rawDesc)),
-			NumEnums:      2,
-			NumMessages:   20,
+			NumEnums:      3,
+			NumMessages:   27,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

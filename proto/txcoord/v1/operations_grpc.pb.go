@@ -25,6 +25,8 @@ const (
 	OperationService_UnfreezeTable_FullMethodName      = "/txcoord.v1.OperationService/UnfreezeTable"
 	OperationService_ResolveTable_FullMethodName       = "/txcoord.v1.OperationService/ResolveTable"
 	OperationService_MaintainTable_FullMethodName      = "/txcoord.v1.OperationService/MaintainTable"
+	OperationService_CollectGarbage_FullMethodName     = "/txcoord.v1.OperationService/CollectGarbage"
+	OperationService_RestoreGarbage_FullMethodName     = "/txcoord.v1.OperationService/RestoreGarbage"
 )
 
 // OperationServiceClient is the client API for OperationService service.
@@ -74,6 +76,23 @@ type OperationServiceClient interface {
 	// FAILED_PRECONDITION (TABLE_FROZEN, MAINTENANCE_OFF, FEATURE_UNSUPPORTED);
 	// DATA_LOSS (the log is not what the journal says: nothing was touched).
 	MaintainTable(ctx context.Context, in *MaintainTableRequest, opts ...grpc.CallOption) (*MaintainTableResponse, error)
+	// CollectGarbage finds what nothing names any more in the catalog's store and in its
+	// folder: staged parts of transactions that are settled, records of transactions that
+	// are open no more, conflict facts, objects of old checkpoints, what puts left whose
+	// process died. Without `remove` it writes nothing. With it, what was found is moved
+	// into quarantine below the catalog's folder, and what has been there long enough is
+	// removed for good. What is younger than the longest life of a transaction, and an
+	// hour, stays. It works beside servers, may break off anywhere, and be repeated; one
+	// call takes on a bounded number of things (`more`).
+	//
+	// Errors: INVALID_ARGUMENT; UNAVAILABLE (the store, the warehouse: what was moved until
+	// then is moved); FAILED_PRECONDITION (WRONG_MODE: the catalog has moved elsewhere).
+	CollectGarbage(ctx context.Context, in *CollectGarbageRequest, opts ...grpc.CallOption) (*CollectGarbageResponse, error)
+	// RestoreGarbage puts back what one CollectGarbage has put into quarantine. It
+	// overwrites nothing, may break off anywhere, and be repeated.
+	//
+	// Errors: INVALID_ARGUMENT (there is no such quarantine); UNAVAILABLE.
+	RestoreGarbage(ctx context.Context, in *RestoreGarbageRequest, opts ...grpc.CallOption) (*RestoreGarbageResponse, error)
 }
 
 type operationServiceClient struct {
@@ -144,6 +163,26 @@ func (c *operationServiceClient) MaintainTable(ctx context.Context, in *Maintain
 	return out, nil
 }
 
+func (c *operationServiceClient) CollectGarbage(ctx context.Context, in *CollectGarbageRequest, opts ...grpc.CallOption) (*CollectGarbageResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(CollectGarbageResponse)
+	err := c.cc.Invoke(ctx, OperationService_CollectGarbage_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *operationServiceClient) RestoreGarbage(ctx context.Context, in *RestoreGarbageRequest, opts ...grpc.CallOption) (*RestoreGarbageResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RestoreGarbageResponse)
+	err := c.cc.Invoke(ctx, OperationService_RestoreGarbage_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // OperationServiceServer is the server API for OperationService service.
 // All implementations must embed UnimplementedOperationServiceServer
 // for forward compatibility.
@@ -191,6 +230,23 @@ type OperationServiceServer interface {
 	// FAILED_PRECONDITION (TABLE_FROZEN, MAINTENANCE_OFF, FEATURE_UNSUPPORTED);
 	// DATA_LOSS (the log is not what the journal says: nothing was touched).
 	MaintainTable(context.Context, *MaintainTableRequest) (*MaintainTableResponse, error)
+	// CollectGarbage finds what nothing names any more in the catalog's store and in its
+	// folder: staged parts of transactions that are settled, records of transactions that
+	// are open no more, conflict facts, objects of old checkpoints, what puts left whose
+	// process died. Without `remove` it writes nothing. With it, what was found is moved
+	// into quarantine below the catalog's folder, and what has been there long enough is
+	// removed for good. What is younger than the longest life of a transaction, and an
+	// hour, stays. It works beside servers, may break off anywhere, and be repeated; one
+	// call takes on a bounded number of things (`more`).
+	//
+	// Errors: INVALID_ARGUMENT; UNAVAILABLE (the store, the warehouse: what was moved until
+	// then is moved); FAILED_PRECONDITION (WRONG_MODE: the catalog has moved elsewhere).
+	CollectGarbage(context.Context, *CollectGarbageRequest) (*CollectGarbageResponse, error)
+	// RestoreGarbage puts back what one CollectGarbage has put into quarantine. It
+	// overwrites nothing, may break off anywhere, and be repeated.
+	//
+	// Errors: INVALID_ARGUMENT (there is no such quarantine); UNAVAILABLE.
+	RestoreGarbage(context.Context, *RestoreGarbageRequest) (*RestoreGarbageResponse, error)
 	mustEmbedUnimplementedOperationServiceServer()
 }
 
@@ -218,6 +274,12 @@ func (UnimplementedOperationServiceServer) ResolveTable(context.Context, *Resolv
 }
 func (UnimplementedOperationServiceServer) MaintainTable(context.Context, *MaintainTableRequest) (*MaintainTableResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method MaintainTable not implemented")
+}
+func (UnimplementedOperationServiceServer) CollectGarbage(context.Context, *CollectGarbageRequest) (*CollectGarbageResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method CollectGarbage not implemented")
+}
+func (UnimplementedOperationServiceServer) RestoreGarbage(context.Context, *RestoreGarbageRequest) (*RestoreGarbageResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method RestoreGarbage not implemented")
 }
 func (UnimplementedOperationServiceServer) mustEmbedUnimplementedOperationServiceServer() {}
 func (UnimplementedOperationServiceServer) testEmbeddedByValue()                          {}
@@ -348,6 +410,42 @@ func _OperationService_MaintainTable_Handler(srv interface{}, ctx context.Contex
 	return interceptor(ctx, in, info, handler)
 }
 
+func _OperationService_CollectGarbage_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(CollectGarbageRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(OperationServiceServer).CollectGarbage(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: OperationService_CollectGarbage_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(OperationServiceServer).CollectGarbage(ctx, req.(*CollectGarbageRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _OperationService_RestoreGarbage_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RestoreGarbageRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(OperationServiceServer).RestoreGarbage(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: OperationService_RestoreGarbage_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(OperationServiceServer).RestoreGarbage(ctx, req.(*RestoreGarbageRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // OperationService_ServiceDesc is the grpc.ServiceDesc for OperationService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -378,6 +476,14 @@ var OperationService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "MaintainTable",
 			Handler:    _OperationService_MaintainTable_Handler,
+		},
+		{
+			MethodName: "CollectGarbage",
+			Handler:    _OperationService_CollectGarbage_Handler,
+		},
+		{
+			MethodName: "RestoreGarbage",
+			Handler:    _OperationService_RestoreGarbage_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

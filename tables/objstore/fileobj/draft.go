@@ -114,51 +114,99 @@ func (d *draft) discard() {
 // need names. One that is still being written loses at most its put, which then
 // says that nothing was written; an age of an hour is past any put.
 func (s *Store) Sweep(ctx context.Context, folder string, age time.Duration) (removed int, err error) {
-	if err := objstore.CheckPrefix(folder); err != nil {
-		return 0, fmt.Errorf("sweep drafts: %w", err)
-	}
-	removed, err = s.sweep(ctx, strings.Trim(folder, "/"), age)
-	if err != nil {
-		return removed, fmt.Errorf("sweep drafts: %w", err)
-	}
-	return removed, nil
-}
-
-func (s *Store) sweep(ctx context.Context, dir string, age time.Duration) (removed int, err error) {
-	in, err := s.enter(dir)
-	if absent(err) {
-		return 0, nil
-	}
-	if err != nil {
-		return 0, err
-	}
-	defer in.close()
-	entries, err := in.self.ReadDir(-1)
-	for _, e := range entries {
-		if err := ctx.Err(); err != nil {
-			return removed, err
+	found, err := s.Drafts(ctx, folder, age)
+	for _, e := range found {
+		ok, failed := s.RemoveDraft(ctx, e.Key, age)
+		if failed != nil {
+			return removed, failed
 		}
-		n, err := 0, error(nil)
-		switch {
-		case e.IsDir():
-			n, err = s.sweep(ctx, path.Join(dir, e.Name()), age)
-		case e.Type().IsRegular() && isDraft(e.Name()):
-			n, err = in.removeIfOlder(e.Name(), age)
-		}
-		if removed += n; err != nil && !absent(err) {
-			return removed, err
+		if ok {
+			removed++
 		}
 	}
 	return removed, err
 }
 
-func (f *folder) removeIfOlder(name string, age time.Duration) (removed int, err error) {
-	st, err := f.lstat(name)
-	if err != nil || time.Since(st.modified) < age {
-		return 0, err
+// Drafts implements objstore.Drafter. After an error they are those that were seen
+// before it.
+func (s *Store) Drafts(ctx context.Context, folder string, age time.Duration) ([]objstore.Info, error) {
+	w := draftWalk{s: s, age: age}
+	err := objstore.CheckPrefix(folder)
+	if err == nil {
+		err = w.walk(ctx, strings.Trim(folder, "/"))
 	}
-	if err := f.unlink(name); err != nil {
-		return 0, err
+	if err != nil {
+		return w.found, fmt.Errorf("look for drafts: %w", err)
 	}
-	return 1, nil
+	return w.found, nil
+}
+
+// draftWalk goes through folders. It lives no longer than the call it serves.
+type draftWalk struct {
+	s     *Store
+	age   time.Duration
+	found []objstore.Info
+}
+
+func (w *draftWalk) walk(ctx context.Context, dir string) error {
+	in, err := w.s.enter(dir)
+	if absent(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer in.close()
+	entries, err := in.self.ReadDir(-1)
+	for _, e := range entries {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		err := error(nil)
+		switch key := path.Join(dir, e.Name()); {
+		case e.IsDir():
+			err = w.walk(ctx, key)
+		case e.Type().IsRegular() && isDraft(e.Name()):
+			err = w.look(in, key)
+		}
+		if err != nil && !absent(err) {
+			return err
+		}
+	}
+	return err
+}
+
+func (w *draftWalk) look(in *folder, key string) error {
+	st, err := in.lstat(path.Base(key))
+	if err == nil && time.Since(st.modified) >= w.age {
+		w.found = append(w.found, describe(key, st))
+	}
+	return err
+}
+
+// RemoveDraft implements objstore.Drafter.
+func (s *Store) RemoveDraft(_ context.Context, key string, age time.Duration) (removed bool, err error) {
+	if err := objstore.CheckKey(key); err != nil {
+		return false, fmt.Errorf("remove draft: %w", err)
+	}
+	if !isDraft(path.Base(key)) {
+		return false, fmt.Errorf("remove draft %s: it is none", key)
+	}
+	in, err := s.enter(path.Dir(key))
+	if absent(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("remove draft %s: %w", key, err)
+	}
+	defer in.close()
+	st, err := in.lstat(path.Base(key))
+	if err == nil && time.Since(st.modified) >= age {
+		err = in.unlink(path.Base(key))
+		removed = err == nil
+	}
+	if err != nil && !absent(err) {
+		return false, fmt.Errorf("remove draft %s: %w", key, err)
+	}
+	return removed, nil
 }

@@ -1,0 +1,370 @@
+package coordinator
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/txcoord/txcoord/lock"
+	"github.com/txcoord/txcoord/tables/objstore"
+	"github.com/txcoord/txcoord/twophase"
+)
+
+// checkpoints learns which objects the newest checkpoint and the one before it need: a
+// start counts on both. While that cannot be read, objects of checkpoints stay.
+func (g *collector) checkpoints(ctx context.Context) error {
+	newest, err := g.c.newestCheckpoint(ctx)
+	if err != nil {
+		return g.c.storeError(err)
+	}
+	if newest.Object.Name == "" {
+		return nil // the first one may be on its way
+	}
+	needed := map[string]bool{}
+	at, ok := newest, true
+	for range 2 {
+		if !ok {
+			break
+		}
+		refs, err := g.c.checkpointRefs(ctx, at.Object)
+		switch {
+		case errors.Is(err, objstore.ErrNotFound), errors.Is(err, errBadCheckpoint):
+			g.skip("objects of checkpoints: the checkpoint %s %s", at.Object.Name, wrongWith(err))
+			return nil
+		case err != nil:
+			return g.c.objectsError("", err)
+		}
+		for _, ref := range append(refs, at.Object) {
+			needed[ref.Name] = true
+		}
+		if at, ok, err = g.c.checkpointBefore(ctx, at); err != nil {
+			return g.c.storeError(err)
+		}
+		ok = ok && at.Object.Name != ""
+	}
+	g.needed = needed
+	return nil
+}
+
+// checkpointRefs are the segments of a checkpoint.
+func (c *Catalog) checkpointRefs(ctx context.Context, index twophase.ObjectRef) ([]twophase.ObjectRef, error) {
+	b, err := c.readCheckpoint(ctx, index)
+	if err != nil {
+		return nil, err
+	}
+	return twophase.CheckpointRefs(b)
+}
+
+// findInStore goes through the keys of the catalog's store, but for the journal's own.
+func (g *collector) findInStore(ctx context.Context) error {
+	looks := []struct {
+		prefix string
+		look   func(lock.Item)
+	}{{"pay/", g.storedPart}, {openKeys, g.openRecord}}
+	for _, l := range looks {
+		if err := scanKeys(ctx, g.c.cfg.Store, l.prefix, l.look); err != nil {
+			return g.c.storeError(err)
+		}
+	}
+	if !g.q.FormerJournals {
+		return nil
+	}
+	return g.formerJournals(ctx)
+}
+
+func (g *collector) storedPart(it lock.Item) {
+	_, name, _ := strings.Cut(strings.TrimPrefix(it.Key, "pay/"), "/") // behind the shard
+	id, ok := parsePayload(name)
+	if !ok {
+		g.unknown(int64(len(it.Value)))
+		return
+	}
+	g.weigh(garbage{Garbage: Garbage{Kind: GarbagePart, Key: it.Key, InStore: true, Bytes: int64(len(it.Value))}, key: it.Key, payload: id})
+}
+
+func (g *collector) openRecord(it lock.Item) {
+	var rec openRecord
+	id, err := twophase.ParseTxnID(strings.TrimPrefix(it.Key, openKeys))
+	if err != nil || json.Unmarshal(it.Value, &rec) != nil {
+		g.unknown(int64(len(it.Value)))
+		return
+	}
+	g.weigh(garbage{
+		Garbage: Garbage{Kind: GarbageOpen, Key: it.Key, InStore: true, Bytes: int64(len(it.Value))}, key: it.Key,
+		txn: id, begun: twophase.Position(rec.Position),
+	})
+}
+
+// formerJournals finds the rings of other incarnations, by the age of their newest entry.
+func (g *collector) formerJournals(ctx context.Context) error {
+	newest, odd := map[string]twophase.Time{}, map[string]bool{}
+	var all []garbage
+	err := scanKeys(ctx, g.c.cfg.Store, "ring/", func(it lock.Item) {
+		life := ringLife(it.Key)
+		if strings.HasPrefix(it.Key, g.c.journal.Prefix()) {
+			return
+		}
+		e, err := twophase.DecodeEntry(it.Value)
+		if err != nil || life == "" || e.Incarnation != life {
+			odd[life] = true
+			return
+		}
+		newest[life] = max(newest[life], e.Time)
+		all = append(all, garbage{Garbage: Garbage{Kind: GarbageJournal, Key: it.Key, InStore: true, Bytes: int64(len(it.Value))}, key: it.Key})
+	})
+	if err != nil {
+		return g.c.storeError(err)
+	}
+	for _, it := range all {
+		life := ringLife(it.Key)
+		if odd[life] {
+			g.unknown(it.Bytes)
+			continue
+		}
+		it.modified = newest[life].Std()
+		g.weigh(it)
+	}
+	return nil
+}
+
+// ringLife is the incarnation that a key of a ring is of.
+func ringLife(key string) string {
+	life, _, _ := strings.Cut(strings.TrimPrefix(key, "ring/"), "/")
+	return life
+}
+
+// findObjects goes through the catalog's folder. Manifests stay: they are its history.
+func (g *collector) findObjects(ctx context.Context) error {
+	root := g.c.own.key("")
+	for e, err := range g.c.own.store.List(ctx, objstore.ListOptions{Prefix: root}) {
+		if err != nil {
+			return g.c.objectsError("", err)
+		}
+		it := garbage{Garbage: Garbage{Key: strings.TrimPrefix(e.Key, root), Bytes: e.Size}, key: e.Key, etag: e.ETag, modified: e.Modified}
+		folder, name, _ := strings.Cut(it.Key, "/")
+		known := true
+		switch folder {
+		case "staged":
+			it.Kind = GarbagePart
+			it.payload, known = parsePayload(name)
+		case "facts":
+			it.Kind = GarbageFacts
+		case "checkpoints":
+			it.Kind = GarbageCheckpoint
+		case quarantineFolder:
+			it.Kind = GarbageQuarantined
+		case "manifests":
+			continue
+		default:
+			known = false
+		}
+		if !known {
+			g.unknown(e.Size)
+			continue
+		}
+		g.weigh(it)
+	}
+	return nil
+}
+
+// findDrafts looks below the catalog's folder and below the logs of its tables. Only
+// folders have any.
+func (g *collector) findDrafts(ctx context.Context) error {
+	if err := g.draftsBelow(ctx, g.c.own.store, g.c.own.prefix); err != nil {
+		return g.c.objectsError("", err)
+	}
+	for _, row := range g.c.logFolders() {
+		store, key, err := g.c.cfg.Objects.Open(row.URI)
+		if err != nil {
+			g.skip("drafts of table %s: its place is not open to this server", row.Name)
+			continue
+		}
+		if err := g.draftsBelow(ctx, store, logFolder(key)); err != nil {
+			return g.c.objectsError(row.URI, err)
+		}
+	}
+	return nil
+}
+
+func (g *collector) draftsBelow(ctx context.Context, store objstore.Store, folder string) error {
+	found, err := objstore.Drafts(ctx, store, folder, g.minAge)
+	for _, e := range found {
+		g.note(garbage{
+			Garbage: Garbage{Kind: GarbageDraft, Key: e.Key, Bytes: e.Size, Age: g.age(e.Modified), Why: "left of a put whose process died"},
+			store:   store, key: e.Key,
+		})
+	}
+	return err
+}
+
+// logFolders are the tables whose logs this catalog writes.
+func (c *Catalog) logFolders() (rows []TableInfo) {
+	c.ledger.read(func(s *twophase.State) {
+		for _, t := range s.Tables() {
+			rows = append(rows, infoOf(t))
+		}
+	})
+	return rows
+}
+
+func logFolder(table string) string {
+	if table == "" {
+		return "_delta_log"
+	}
+	return table + "/_delta_log"
+}
+
+func (g *collector) age(at time.Time) time.Duration { return g.c.cfg.Now().Sub(at) }
+
+// weigh judges something for the first time.
+func (g *collector) weigh(it garbage) {
+	why, age, verdict := g.judge(&it)
+	switch verdict {
+	case goes:
+		it.Why, it.Age = why, age
+		g.note(it)
+	case tooYoung:
+		g.young(it.Bytes)
+	}
+}
+
+// verdict on something that was found.
+type verdict uint8
+
+const (
+	stays verdict = iota
+	tooYoung
+	goes
+)
+
+// judge is the fold's word on something, as it stands now, and that of its age.
+func (g *collector) judge(it *garbage) (why string, age time.Duration, v verdict) {
+	limit := g.minAge
+	switch it.Kind {
+	case GarbagePart:
+		why, age = g.judgePart(it)
+	case GarbageOpen:
+		why, age = g.c.settledFor(it.txn, it.begun)
+	case GarbageFacts:
+		if !g.named.of(g.c)[strings.TrimPrefix(it.Key, "facts/")] {
+			why = "no record names it"
+		}
+		age = g.age(it.modified)
+	case GarbageCheckpoint:
+		if g.judgeCheckpoint(strings.TrimPrefix(it.Key, "checkpoints/")) {
+			why = "neither the newest checkpoint of the journal needs it nor the one before"
+		}
+		age = g.age(it.modified)
+	case GarbageJournal:
+		why, age = fmt.Sprintf("incarnation %s was given up", ringLife(it.Key)), g.age(it.modified)
+	case GarbageQuarantined:
+		why, age, limit = "its time in quarantine is over", g.age(it.modified), g.keepFor
+		if age < limit {
+			return "", age, stays // not garbage yet: it is listed as a quarantine
+		}
+	}
+	switch {
+	case why == "":
+		return "", age, stays
+	case age < limit:
+		return why, age, tooYoung
+	}
+	return why, age, goes
+}
+
+func (g *collector) judgePart(it *garbage) (why string, age time.Duration) {
+	if g.c.sweeper.mayGo(it.payload) {
+		return g.c.settledFor(it.payload.Txn, it.payload.Begun)
+	}
+	if it.payload.Begun > g.c.next() && !it.InStore {
+		// See sweeper.outlived; the object's age says how long it is there at least.
+		return "it is of the life before a rebuild", g.age(it.modified)
+	}
+	return "", 0
+}
+
+// settledFor says since when nothing can happen to a transaction any more, as far as the
+// fold remembers it, and why; empty if something can.
+func (c *Catalog) settledFor(txn twophase.TxnID, begun twophase.Position) (why string, age time.Duration) {
+	var since twophase.Time
+	c.ledger.read(func(s *twophase.State) {
+		o := s.Outcome(txn)
+		floor, at := s.Floor()
+		switch {
+		case o != nil && o.Abort != nil:
+			why, since = fmt.Sprintf("transaction %s is aborted", txn), o.Time
+		case o != nil && s.MaySweep(txn, begun):
+			why, since = fmt.Sprintf("transaction %s is published", txn), o.Time
+		case o != nil:
+			why, since = fmt.Sprintf("transaction %s is committed, and does not name it", txn), o.Time
+		case begun < floor:
+			why, since = fmt.Sprintf("transaction %s is forgotten", txn), at
+		}
+	})
+	return why, c.cfg.Now().Sub(since.Std())
+}
+
+// judgeCheckpoint: a series whose objects the newest checkpoint has belongs to a replica
+// that may name one of its older objects again, and removes them itself (checkpoints.tidy).
+func (g *collector) judgeCheckpoint(name string) bool {
+	if g.needed == nil || g.needed[name] {
+		return false
+	}
+	series := func(name string) string { return name[strings.LastIndexByte(name, '-')+1:] }
+	for of := range g.needed {
+		if series(of) == series(name) {
+			return false
+		}
+	}
+	return true
+}
+
+// namedFacts are the objects with facts that the fold names, as of a position.
+type namedFacts struct {
+	at    twophase.Position
+	names map[string]bool
+}
+
+func (n *namedFacts) of(c *Catalog) map[string]bool {
+	if next := c.next(); n.names == nil || n.at != next {
+		n.at, n.names = next, c.namedFacts()
+	}
+	return n.names
+}
+
+// namedFacts are the objects with conflict facts that the fold names.
+func (c *Catalog) namedFacts() map[string]bool {
+	named := map[string]bool{}
+	c.ledger.read(func(s *twophase.State) {
+		for _, t := range s.Tables() {
+			for _, p := range t.Past {
+				named[p.FactsRef.Name] = true
+			}
+		}
+	})
+	return named
+}
+
+// quarantines are what earlier calls have put aside, the oldest first.
+func (c *Catalog) quarantines(ctx context.Context) (out []Quarantine, err error) {
+	prefix := c.own.key(quarantineFolder + "/")
+	for e, err := range c.own.store.List(ctx, objstore.ListOptions{Prefix: prefix}) {
+		if err != nil {
+			return nil, c.objectsError("", err)
+		}
+		run, _, _ := strings.Cut(strings.TrimPrefix(e.Key, prefix), "/")
+		i := slices.IndexFunc(out, func(q Quarantine) bool { return q.Run == run })
+		if i < 0 {
+			i, out = len(out), append(out, Quarantine{Run: run})
+		}
+		out[i].Count, out[i].Bytes = out[i].Count+1, out[i].Bytes+e.Size
+		if e.Modified.After(out[i].Since) {
+			out[i].Since = e.Modified
+		}
+	}
+	return out, nil
+}

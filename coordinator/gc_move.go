@@ -1,0 +1,220 @@
+package coordinator
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/txcoord/txcoord/lock"
+	"github.com/txcoord/txcoord/tables/objstore"
+)
+
+// quarantineFolder is where things lie that were put aside, below the catalog's folder:
+// quarantine/<run>/objects/<key below the catalog's folder> and
+// quarantine/<run>/store/<key of the store>.
+const (
+	quarantineFolder  = "quarantine"
+	quarantineObjects = "objects/"
+	quarantineStore   = "store/"
+)
+
+// remove puts something into quarantine, or removes what has been there long enough.
+// Object stores know no rename, so it is copied, looked at, judged once more by a fold
+// that is read anew, and only then removed where it was. A process that dies between
+// leaves it in both places: the next call begins with it again, and the copy expires.
+func (g *collector) remove(ctx context.Context, it *garbage) (gone bool, err error) {
+	switch {
+	case it.Kind == GarbageDraft:
+		return g.removeDraft(ctx, it)
+	case it.Kind == GarbageQuarantined:
+		return g.removeObject(ctx, it)
+	case it.Bytes > g.c.cfg.Limits.GarbageObjectBytes:
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.skip("%s of %d bytes: limit gc_object_bytes is %d", it.Key, it.Bytes, g.c.cfg.Limits.GarbageObjectBytes)
+		return false, nil
+	case it.InStore:
+		return g.moveKey(ctx, it)
+	}
+	return g.moveObject(ctx, it)
+}
+
+// still judges something for the last time, by the newest fold.
+func (g *collector) still(ctx context.Context, it *garbage) (bool, error) {
+	if err := g.c.mayCollect(ctx); err != nil {
+		return false, err
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	_, _, v := g.judge(it)
+	return v == goes, nil
+}
+
+// moveKey moves a key of the store. Its value is write-once, or advisory.
+func (g *collector) moveKey(ctx context.Context, it *garbage) (bool, error) {
+	item, err := g.c.cfg.Store.Get(ctx, it.key)
+	if errors.Is(err, lock.ErrNotFound) {
+		return false, nil // somebody else has removed it
+	}
+	if err != nil {
+		return false, g.c.storeError(err)
+	}
+	if err := g.copyAside(ctx, quarantineStore+it.key, item.Value); err != nil {
+		return false, err
+	}
+	if ok, err := g.still(ctx, it); err != nil || !ok {
+		return false, err
+	}
+	return true, g.c.storeError(g.c.cfg.Store.Delete(ctx, it.key))
+}
+
+func (g *collector) moveObject(ctx context.Context, it *garbage) (bool, error) {
+	b, info, err := g.c.own.store.Get(ctx, it.key, objstore.Range{})
+	if errors.Is(err, objstore.ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, g.c.objectsError("", err)
+	}
+	it.etag, it.modified = info.ETag, info.Modified // as it was read, and no other
+	if err := g.copyAside(ctx, quarantineObjects+it.Key, b); err != nil {
+		return false, err
+	}
+	return g.removeObject(ctx, it)
+}
+
+// removeObject removes an object that is still the one that was judged.
+func (g *collector) removeObject(ctx context.Context, it *garbage) (bool, error) {
+	if ok, err := g.still(ctx, it); err != nil || !ok {
+		return false, err
+	}
+	info, err := g.c.own.store.Stat(ctx, it.key)
+	switch {
+	case errors.Is(err, objstore.ErrNotFound):
+		return false, nil
+	case err != nil:
+		return false, g.c.objectsError("", err)
+	case info.ETag != it.etag || !info.Modified.Equal(it.modified):
+		return false, nil // another one came under this name
+	}
+	return true, g.c.objectsError("", g.c.own.store.Delete(ctx, it.key))
+}
+
+// copyAside makes sure that a copy is in quarantine, whole.
+func (g *collector) copyAside(ctx context.Context, name string, b []byte) error {
+	name = quarantineFolder + "/" + g.run + "/" + name
+	if err := g.c.own.putOnce(ctx, name, b); err != nil {
+		return g.c.objectsError("", err)
+	}
+	have, err := g.c.own.get(ctx, name)
+	if err == nil && !bytes.Equal(have, b) {
+		err = fmt.Errorf("%s is not what was put there", name)
+	}
+	return g.c.objectsError("", err)
+}
+
+// removeDraft removes one that has not been written to since it was found. It was never
+// an object, so no quarantine takes it.
+func (g *collector) removeDraft(ctx context.Context, it *garbage) (bool, error) {
+	gone, err := objstore.RemoveDraft(ctx, it.store, it.key, g.minAge)
+	return gone, g.c.objectsError("", err)
+}
+
+// RestoreRequest names a quarantine.
+type RestoreRequest struct {
+	Run string
+	// DryRun says what would be put back, and writes nothing.
+	DryRun bool
+}
+
+// RestoreReport says what was put back, or would be.
+type RestoreReport struct {
+	DryRun bool
+	Count  int
+	Bytes  int64
+	// Taken are keys that hold something else by now: they and their copies stay as they
+	// are. At most garbageListed.
+	Taken []string
+}
+
+// RestoreGarbage puts back what one call of CollectGarbage has put aside. Nothing is
+// overwritten. A copy goes when its original is back, so it may break off anywhere and
+// be called again.
+func (c *Catalog) RestoreGarbage(ctx context.Context, q RestoreRequest) (r RestoreReport, err error) {
+	if q.Run == "" || strings.ContainsAny(q.Run, "/\x00") || q.Run == "." || q.Run == ".." {
+		return r, fieldError("run", q.Run, "is no name of a quarantine", "take one that the gc command lists")
+	}
+	if err := c.collecting.take(ctx); err != nil {
+		return r, err
+	}
+	defer c.collecting.give()
+	if err := c.mayCollect(ctx); err != nil {
+		return r, err
+	}
+	r.DryRun = q.DryRun
+	prefix := c.own.key(quarantineFolder+"/"+q.Run) + "/"
+	var all []objstore.Entry
+	for e, err := range c.own.store.List(ctx, objstore.ListOptions{Prefix: prefix}) {
+		if err != nil {
+			return r, c.objectsError("", err)
+		}
+		all = append(all, e)
+	}
+	if len(all) == 0 {
+		return r, fieldError("run", q.Run, "is no quarantine of this catalog", "take one that the gc command lists")
+	}
+	for _, e := range all {
+		if err := c.restore(ctx, e, strings.TrimPrefix(e.Key, prefix), &r); err != nil {
+			return r, err
+		}
+	}
+	return r, nil
+}
+
+func (c *Catalog) restore(ctx context.Context, e objstore.Entry, name string, r *RestoreReport) (err error) {
+	back := true
+	if !r.DryRun {
+		if back, err = c.putBack(ctx, e.Key, name); err != nil {
+			return err
+		}
+	}
+	switch {
+	case back:
+		r.Count, r.Bytes = r.Count+1, r.Bytes+e.Size
+	case len(r.Taken) < garbageListed:
+		r.Taken = append(r.Taken, name)
+	}
+	return nil
+}
+
+// putBack puts one thing where it was, and then takes its copy away.
+func (c *Catalog) putBack(ctx context.Context, copied, name string) (bool, error) {
+	b, _, err := c.own.store.Get(ctx, copied, objstore.Range{})
+	if err != nil {
+		return false, c.objectsError("", err)
+	}
+	var have []byte
+	if key, ok := strings.CutPrefix(name, quarantineStore); ok {
+		have, err = c.keyBack(ctx, key, b)
+	} else if key, ok := strings.CutPrefix(name, quarantineObjects); ok {
+		if err = c.own.putOnce(ctx, key, b); err == nil {
+			have, err = c.own.get(ctx, key)
+		}
+		err = c.objectsError("", err)
+	}
+	if err != nil || !bytes.Equal(have, b) {
+		return false, err
+	}
+	return true, c.objectsError("", c.own.store.Delete(ctx, copied))
+}
+
+// keyBack makes sure that a key of the store is there, and says what it holds.
+func (c *Catalog) keyBack(ctx context.Context, key string, b []byte) ([]byte, error) {
+	if err := c.payloads.putOnce(ctx, &lock.Write{Key: key, Value: b}); err != nil {
+		return nil, c.storeError(err)
+	}
+	item, err := c.cfg.Store.Get(ctx, key)
+	return item.Value, c.storeError(err)
+}
