@@ -48,6 +48,17 @@ class FindingCode(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     FINDING_CODE_PROPERTY_IGNORED: _ClassVar[FindingCode]
     FINDING_CODE_STORE_TROUBLE: _ClassVar[FindingCode]
     FINDING_CODE_PART_LOST: _ClassVar[FindingCode]
+
+class GarbageKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    GARBAGE_KIND_UNSPECIFIED: _ClassVar[GarbageKind]
+    GARBAGE_KIND_PART: _ClassVar[GarbageKind]
+    GARBAGE_KIND_OPEN_RECORD: _ClassVar[GarbageKind]
+    GARBAGE_KIND_FACTS: _ClassVar[GarbageKind]
+    GARBAGE_KIND_CHECKPOINT: _ClassVar[GarbageKind]
+    GARBAGE_KIND_DRAFT: _ClassVar[GarbageKind]
+    GARBAGE_KIND_FORMER_JOURNAL: _ClassVar[GarbageKind]
+    GARBAGE_KIND_QUARANTINED: _ClassVar[GarbageKind]
 TRANSACTION_STATE_UNSPECIFIED: TransactionState
 TRANSACTION_STATE_UNKNOWN: TransactionState
 TRANSACTION_STATE_FORGOTTEN: TransactionState
@@ -77,6 +88,14 @@ FINDING_CODE_RETENTION: FindingCode
 FINDING_CODE_PROPERTY_IGNORED: FindingCode
 FINDING_CODE_STORE_TROUBLE: FindingCode
 FINDING_CODE_PART_LOST: FindingCode
+GARBAGE_KIND_UNSPECIFIED: GarbageKind
+GARBAGE_KIND_PART: GarbageKind
+GARBAGE_KIND_OPEN_RECORD: GarbageKind
+GARBAGE_KIND_FACTS: GarbageKind
+GARBAGE_KIND_CHECKPOINT: GarbageKind
+GARBAGE_KIND_DRAFT: GarbageKind
+GARBAGE_KIND_FORMER_JOURNAL: GarbageKind
+GARBAGE_KIND_QUARANTINED: GarbageKind
 
 class ExplainTableRequest(_message.Message):
     __slots__ = ("catalog", "at_least_snapshot", "table")
@@ -407,3 +426,107 @@ class CleanUpReport(_message.Message):
     skipped: str
     sidecars_kept: str
     def __init__(self, cut: _Optional[int] = ..., cutoff: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., commits: _Optional[int] = ..., checkpoints: _Optional[int] = ..., sidecars: _Optional[int] = ..., others: _Optional[int] = ..., bytes: _Optional[int] = ..., held_by: _Optional[str] = ..., skipped: _Optional[str] = ..., sidecars_kept: _Optional[str] = ...) -> None: ...
+
+class CollectGarbageRequest(_message.Message):
+    __slots__ = ("catalog", "at_least_snapshot", "remove", "former_journals", "quarantine_for")
+    CATALOG_FIELD_NUMBER: _ClassVar[int]
+    AT_LEAST_SNAPSHOT_FIELD_NUMBER: _ClassVar[int]
+    REMOVE_FIELD_NUMBER: _ClassVar[int]
+    FORMER_JOURNALS_FIELD_NUMBER: _ClassVar[int]
+    QUARANTINE_FOR_FIELD_NUMBER: _ClassVar[int]
+    catalog: str
+    at_least_snapshot: int
+    remove: bool
+    former_journals: bool
+    quarantine_for: _duration_pb2.Duration
+    def __init__(self, catalog: _Optional[str] = ..., at_least_snapshot: _Optional[int] = ..., remove: bool = ..., former_journals: bool = ..., quarantine_for: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
+
+class CollectGarbageResponse(_message.Message):
+    __slots__ = ("latest_snapshot", "removed", "run", "found", "totals", "more", "min_age", "young", "unknown", "skipped", "quarantines")
+    LATEST_SNAPSHOT_FIELD_NUMBER: _ClassVar[int]
+    REMOVED_FIELD_NUMBER: _ClassVar[int]
+    RUN_FIELD_NUMBER: _ClassVar[int]
+    FOUND_FIELD_NUMBER: _ClassVar[int]
+    TOTALS_FIELD_NUMBER: _ClassVar[int]
+    MORE_FIELD_NUMBER: _ClassVar[int]
+    MIN_AGE_FIELD_NUMBER: _ClassVar[int]
+    YOUNG_FIELD_NUMBER: _ClassVar[int]
+    UNKNOWN_FIELD_NUMBER: _ClassVar[int]
+    SKIPPED_FIELD_NUMBER: _ClassVar[int]
+    QUARANTINES_FIELD_NUMBER: _ClassVar[int]
+    latest_snapshot: int
+    removed: bool
+    run: str
+    found: _containers.RepeatedCompositeFieldContainer[Garbage]
+    totals: _containers.RepeatedCompositeFieldContainer[GarbageTotal]
+    more: bool
+    min_age: _duration_pb2.Duration
+    young: GarbageTotal
+    unknown: GarbageTotal
+    skipped: _containers.RepeatedScalarFieldContainer[str]
+    quarantines: _containers.RepeatedCompositeFieldContainer[Quarantine]
+    def __init__(self, latest_snapshot: _Optional[int] = ..., removed: bool = ..., run: _Optional[str] = ..., found: _Optional[_Iterable[_Union[Garbage, _Mapping]]] = ..., totals: _Optional[_Iterable[_Union[GarbageTotal, _Mapping]]] = ..., more: bool = ..., min_age: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., young: _Optional[_Union[GarbageTotal, _Mapping]] = ..., unknown: _Optional[_Union[GarbageTotal, _Mapping]] = ..., skipped: _Optional[_Iterable[str]] = ..., quarantines: _Optional[_Iterable[_Union[Quarantine, _Mapping]]] = ...) -> None: ...
+
+class Garbage(_message.Message):
+    __slots__ = ("kind", "key", "in_store", "bytes", "age", "why")
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    IN_STORE_FIELD_NUMBER: _ClassVar[int]
+    BYTES_FIELD_NUMBER: _ClassVar[int]
+    AGE_FIELD_NUMBER: _ClassVar[int]
+    WHY_FIELD_NUMBER: _ClassVar[int]
+    kind: GarbageKind
+    key: str
+    in_store: bool
+    bytes: int
+    age: _duration_pb2.Duration
+    why: str
+    def __init__(self, kind: _Optional[_Union[GarbageKind, str]] = ..., key: _Optional[str] = ..., in_store: bool = ..., bytes: _Optional[int] = ..., age: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., why: _Optional[str] = ...) -> None: ...
+
+class GarbageTotal(_message.Message):
+    __slots__ = ("kind", "count", "bytes")
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    BYTES_FIELD_NUMBER: _ClassVar[int]
+    kind: GarbageKind
+    count: int
+    bytes: int
+    def __init__(self, kind: _Optional[_Union[GarbageKind, str]] = ..., count: _Optional[int] = ..., bytes: _Optional[int] = ...) -> None: ...
+
+class Quarantine(_message.Message):
+    __slots__ = ("run", "count", "bytes", "since")
+    RUN_FIELD_NUMBER: _ClassVar[int]
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    BYTES_FIELD_NUMBER: _ClassVar[int]
+    SINCE_FIELD_NUMBER: _ClassVar[int]
+    run: str
+    count: int
+    bytes: int
+    since: _timestamp_pb2.Timestamp
+    def __init__(self, run: _Optional[str] = ..., count: _Optional[int] = ..., bytes: _Optional[int] = ..., since: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+
+class RestoreGarbageRequest(_message.Message):
+    __slots__ = ("catalog", "at_least_snapshot", "run", "dry_run")
+    CATALOG_FIELD_NUMBER: _ClassVar[int]
+    AT_LEAST_SNAPSHOT_FIELD_NUMBER: _ClassVar[int]
+    RUN_FIELD_NUMBER: _ClassVar[int]
+    DRY_RUN_FIELD_NUMBER: _ClassVar[int]
+    catalog: str
+    at_least_snapshot: int
+    run: str
+    dry_run: bool
+    def __init__(self, catalog: _Optional[str] = ..., at_least_snapshot: _Optional[int] = ..., run: _Optional[str] = ..., dry_run: bool = ...) -> None: ...
+
+class RestoreGarbageResponse(_message.Message):
+    __slots__ = ("latest_snapshot", "dry_run", "count", "bytes", "taken")
+    LATEST_SNAPSHOT_FIELD_NUMBER: _ClassVar[int]
+    DRY_RUN_FIELD_NUMBER: _ClassVar[int]
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    BYTES_FIELD_NUMBER: _ClassVar[int]
+    TAKEN_FIELD_NUMBER: _ClassVar[int]
+    latest_snapshot: int
+    dry_run: bool
+    count: int
+    bytes: int
+    taken: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, latest_snapshot: _Optional[int] = ..., dry_run: bool = ..., count: _Optional[int] = ..., bytes: _Optional[int] = ..., taken: _Optional[_Iterable[str]] = ...) -> None: ...

@@ -66,6 +66,16 @@ class OperationServiceStub(object):
                 request_serializer=txcoord_dot_v1_dot_operations__pb2.MaintainTableRequest.SerializeToString,
                 response_deserializer=txcoord_dot_v1_dot_operations__pb2.MaintainTableResponse.FromString,
                 _registered_method=True)
+        self.CollectGarbage = channel.unary_unary(
+                '/txcoord.v1.OperationService/CollectGarbage',
+                request_serializer=txcoord_dot_v1_dot_operations__pb2.CollectGarbageRequest.SerializeToString,
+                response_deserializer=txcoord_dot_v1_dot_operations__pb2.CollectGarbageResponse.FromString,
+                _registered_method=True)
+        self.RestoreGarbage = channel.unary_unary(
+                '/txcoord.v1.OperationService/RestoreGarbage',
+                request_serializer=txcoord_dot_v1_dot_operations__pb2.RestoreGarbageRequest.SerializeToString,
+                response_deserializer=txcoord_dot_v1_dot_operations__pb2.RestoreGarbageResponse.FromString,
+                _registered_method=True)
 
 
 class OperationServiceServicer(object):
@@ -143,6 +153,33 @@ class OperationServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def CollectGarbage(self, request, context):
+        """CollectGarbage finds what nothing names any more in the catalog's store and in its
+        folder: staged parts of transactions that are settled, records of transactions that
+        are open no more, conflict facts, objects of old checkpoints, what puts left whose
+        process died. Without `remove` it writes nothing. With it, what was found is moved
+        into quarantine below the catalog's folder, and what has been there long enough is
+        removed for good. What is younger than the longest life of a transaction, and an
+        hour, stays. It works beside servers, may break off anywhere, and be repeated; one
+        call takes on a bounded number of things (`more`).
+
+        Errors: INVALID_ARGUMENT; UNAVAILABLE (the store, the warehouse: what was moved until
+        then is moved); FAILED_PRECONDITION (WRONG_MODE: the catalog has moved elsewhere).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RestoreGarbage(self, request, context):
+        """RestoreGarbage puts back what one CollectGarbage has put into quarantine. It
+        overwrites nothing, may break off anywhere, and be repeated.
+
+        Errors: INVALID_ARGUMENT (there is no such quarantine); UNAVAILABLE.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_OperationServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -175,6 +212,16 @@ def add_OperationServiceServicer_to_server(servicer, server):
                     servicer.MaintainTable,
                     request_deserializer=txcoord_dot_v1_dot_operations__pb2.MaintainTableRequest.FromString,
                     response_serializer=txcoord_dot_v1_dot_operations__pb2.MaintainTableResponse.SerializeToString,
+            ),
+            'CollectGarbage': grpc.unary_unary_rpc_method_handler(
+                    servicer.CollectGarbage,
+                    request_deserializer=txcoord_dot_v1_dot_operations__pb2.CollectGarbageRequest.FromString,
+                    response_serializer=txcoord_dot_v1_dot_operations__pb2.CollectGarbageResponse.SerializeToString,
+            ),
+            'RestoreGarbage': grpc.unary_unary_rpc_method_handler(
+                    servicer.RestoreGarbage,
+                    request_deserializer=txcoord_dot_v1_dot_operations__pb2.RestoreGarbageRequest.FromString,
+                    response_serializer=txcoord_dot_v1_dot_operations__pb2.RestoreGarbageResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -341,6 +388,60 @@ class OperationService(object):
             '/txcoord.v1.OperationService/MaintainTable',
             txcoord_dot_v1_dot_operations__pb2.MaintainTableRequest.SerializeToString,
             txcoord_dot_v1_dot_operations__pb2.MaintainTableResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CollectGarbage(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/txcoord.v1.OperationService/CollectGarbage',
+            txcoord_dot_v1_dot_operations__pb2.CollectGarbageRequest.SerializeToString,
+            txcoord_dot_v1_dot_operations__pb2.CollectGarbageResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RestoreGarbage(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/txcoord.v1.OperationService/RestoreGarbage',
+            txcoord_dot_v1_dot_operations__pb2.RestoreGarbageRequest.SerializeToString,
+            txcoord_dot_v1_dot_operations__pb2.RestoreGarbageResponse.FromString,
             options,
             channel_credentials,
             insecure,
