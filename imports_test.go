@@ -91,10 +91,11 @@ var rules = []rule{
 	},
 	{pkg: "internal/allocs"},
 	{
-		pkg: "coordinator", own: append([]string{"=coordinator/telemetry", "=coordinator/fair", "=coordinator/quota"}, domain...),
+		pkg: "coordinator", own: append([]string{"=coordinator/telemetry", "=coordinator/fair", "=coordinator/manifest", "=coordinator/quota"}, domain...),
 		external: []string{"golang.org/x/sync", "github.com/google/uuid", "github.com/klauspost/compress"},
 	},
 	{pkg: "coordinator/fair", noStd: impure},
+	{pkg: "coordinator/manifest", own: []string{"=twophase", "=tables/objstore"}},
 	{pkg: "coordinator/quota", external: []string{"=golang.org/x/time/rate"}},
 	// OpenTelemetry's API only: where things go is for whoever starts a server.
 	{

@@ -104,6 +104,8 @@ type Limits struct {
 	CheckpointRecords int           // records between checkpoints, should that come first; 16,384
 	PutParallel       int           // puts in flight over all rounds; 256
 	MapEvery          int           // snapshots between full manifest maps; 1,000
+	ManifestSnapshots int           // snapshots of one manifest file at most; 1,000
+	ManifestBytes     int           // of their deltas in one file, unless one has more; 1 MiB
 	FollowInterval    time.Duration // between looks for what other replicas append, at most; 1 s, five times that where the store tells
 	TakeOverAfter     time.Duration // after which a replica does what follows from another's entry; 500 ms
 	Heartbeat         time.Duration // between announcements of a replica; 5 s
@@ -140,6 +142,8 @@ func (l Limits) withDefaults() Limits {
 	def(&l.CheckpointRecords, 16_384)
 	def(&l.PutParallel, 256)
 	def(&l.MapEvery, 1000)
+	def(&l.ManifestSnapshots, 1000)
+	def(&l.ManifestBytes, 1<<20)
 	def(&l.FollowInterval, time.Second)
 	def(&l.TakeOverAfter, 500*time.Millisecond)
 	def(&l.Heartbeat, 5*time.Second)

@@ -19,7 +19,7 @@ func (c *Catalog) Drain(ctx context.Context) error {
 		if err := c.ledger.wait(ctx, c.quiet); err != nil {
 			return c.ledgerError(err)
 		}
-		if _, _, ours := c.manifests.pending(); !ours {
+		if _, ours := c.manifests.pending(); !ours {
 			return nil
 		}
 		pause(ctx, drainLook)

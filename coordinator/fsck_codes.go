@@ -39,9 +39,11 @@ const (
 	FsckDiverged FsckCode = "TRANSACTION_DIVERGED"
 	// FsckPayload: what has to be published is not staged any more, or was changed.
 	FsckPayload FsckCode = "PAYLOAD_MISSING"
-	// FsckManifestMissing: there are manifests below and above, and not this one.
+	// FsckManifestMissing: there are manifests below and above, and not this one, which
+	// begins where the one below ends.
 	FsckManifestMissing FsckCode = "MANIFEST_MISSING"
-	// FsckManifestAltered: a manifest is not what the journal's record makes.
+	// FsckManifestAltered: what a manifest says of a snapshot is not what the journal's record
+	// makes, or it cannot be read.
 	FsckManifestAltered FsckCode = "MANIFEST_ALTERED"
 	// FsckManifestAhead: a manifest is newer than the journal, which was put back.
 	FsckManifestAhead FsckCode = "MANIFEST_AHEAD"

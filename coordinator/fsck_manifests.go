@@ -3,90 +3,65 @@ package coordinator
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
-	"strings"
 
+	"github.com/txcoord/txcoord/coordinator/manifest"
 	"github.com/txcoord/txcoord/tables/objstore"
 	"github.com/txcoord/txcoord/twophase"
 )
 
 // scannedManifests are those that there are.
 type scannedManifests struct {
-	// deltas ascend; maps are the snapshots that have a full map.
+	// deltas are the files' numbers and ascend; maps are the snapshots with a full map.
 	deltas []twophase.SnapshotVersion
 	maps   map[twophase.SnapshotVersion]bool
 	// shown is what the fold said before they were listed.
 	shown twophase.SnapshotVersion
 }
 
+// listManifests lists a folder.
+func listManifests(ctx context.Context, files manifest.Files) (*scannedManifests, error) {
+	out := &scannedManifests{maps: map[twophase.SnapshotVersion]bool{}}
+	for n, err := range files.List(ctx, 0) {
+		switch {
+		case err != nil:
+			return nil, err
+		case n.Full:
+			out.maps[n.Snapshot] = true
+		default:
+			out.deltas = append(out.deltas, n.Snapshot)
+		}
+	}
+	return out, nil
+}
+
 // scanManifests lists the manifests.
 func (f *fsck) scanManifests(ctx context.Context) (*scannedManifests, error) {
-	out := &scannedManifests{maps: map[twophase.SnapshotVersion]bool{}, shown: f.state.Shown()}
-	prefix := f.c.own.key("manifests/")
-	for e, err := range f.c.own.store.List(ctx, objstore.ListOptions{Prefix: prefix}) {
-		if err != nil {
-			return nil, fmt.Errorf("list manifests: %w", err)
-		}
-		out.note(strings.TrimPrefix(e.Key, prefix))
+	shown := f.state.Shown()
+	out, err := listManifests(ctx, newManifests(f.c).files)
+	if err != nil {
+		return nil, err
 	}
-	return out, f.readGaps(ctx, out)
+	out.shown = shown
+	return out, nil
 }
 
-func (s *scannedManifests) note(name string) {
-	digits, rest, _ := strings.Cut(name, ".")
-	k, err := strconv.ParseUint(digits, 10, 64)
-	switch {
-	case err != nil || len(digits) != 20:
-	case rest == "json":
-		s.deltas = append(s.deltas, twophase.SnapshotVersion(k))
-	case rest == "checkpoint.json":
-		s.maps[twophase.SnapshotVersion(k)] = true
-	}
-}
-
-// readGaps asks once more for manifests that the listing did not show between others:
-// they may have been written while it was under way.
-func (f *fsck) readGaps(ctx context.Context, s *scannedManifests) error {
-	var late []twophase.SnapshotVersion
-	for i := 1; i < len(s.deltas); i++ {
-		for k := s.deltas[i-1] + 1; k < s.deltas[i]; k++ {
-			_, err := f.c.own.store.Stat(ctx, f.c.own.key(manifestName(k)))
-			if err == nil {
-				late = append(late, k)
-			} else if !errors.Is(err, objstore.ErrNotFound) {
-				return fmt.Errorf("look for manifest %d: %w", k, err)
-			}
-		}
-	}
-	s.deltas = append(s.deltas, late...)
-	slices.Sort(s.deltas)
-	return nil
-}
-
-// readManifests reads the manifests of some snapshots, and their full maps, by name. What
-// was taken away since it was listed is left out.
-func (f *fsck) readManifests(ctx context.Context, s *scannedManifests, some []twophase.SnapshotVersion) (map[string][]byte, error) {
-	var names []string
-	for _, k := range some {
-		names = append(names, manifestName(k))
-		if s.maps[k] {
-			names = append(names, mapName(k))
-		}
-	}
+// readManifests reads files, and the full maps that were listed, by name. What was taken
+// away since it was listed is left out.
+func (f *fsck) readManifests(ctx context.Context, names []manifest.Name) (map[manifest.Name][]byte, error) {
+	files := newManifests(f.c).files
 	got := make([][]byte, len(names))
 	err := parallelIndex(len(names), fsckReads, func(i int) (err error) {
-		got[i], err = f.c.own.get(ctx, names[i])
+		got[i], _, err = files.Store.Get(ctx, files.Key(names[i]), objstore.Range{})
 		if errors.Is(err, objstore.ErrNotFound) {
 			return nil
 		}
 		return err
 	})
-	out := map[string][]byte{}
+	out := map[manifest.Name][]byte{}
 	for i, name := range names {
 		if got[i] != nil {
 			out[name] = got[i]
@@ -99,67 +74,103 @@ func (f *fsck) readManifests(ctx context.Context, s *scannedManifests, some []tw
 // that none of it is missing.
 type manifestChain struct {
 	*fsck
+	maps     map[twophase.SnapshotVersion]bool
 	expected map[twophase.SnapshotVersion][]byte
 	set      *tableSet
 	whole    bool
-	last     twophase.SnapshotVersion
+	// last is the newest snapshot of them; 0 if that is not known.
+	last twophase.SnapshotVersion
 }
 
-// judgeManifests compares each manifest with what its record makes where the fold still
-// holds that, and all of them with those below; nil if they are not looked at.
+// judgeManifests compares each manifest with what its records make where the fold still
+// holds them, and all of them with those below; nil if they are not looked at.
 func (f *fsck) judgeManifests(ctx context.Context, s *scannedManifests) error {
 	if s == nil {
 		return nil
 	}
 	f.report.Manifests = len(s.deltas)
-	c := &manifestChain{fsck: f, expected: f.expected(), set: &tableSet{tables: map[twophase.TableID]twophase.Version{}}}
-	for some := range slices.Chunk(s.deltas, fsckWindow) {
-		raw, err := f.readManifests(ctx, s, some)
+	c := &manifestChain{fsck: f, maps: s.maps, expected: f.expected(), set: &tableSet{tables: map[twophase.TableID]twophase.Version{}}}
+	c.whole = len(s.deltas) > 0 && s.deltas[0] == 1
+	for some := range slices.Chunk(s.deltas, fsckReads) {
+		var names []manifest.Name
+		for _, k := range some {
+			names = append(names, manifest.Name{Snapshot: k})
+		}
+		raw, err := f.readManifests(ctx, names)
 		if err != nil {
 			return err
 		}
-		for _, k := range some {
-			c.take(k, raw)
+		for _, n := range names {
+			if err := c.between(ctx, n.Snapshot); err != nil {
+				return err
+			}
+			if err := c.take(ctx, n, raw[n]); err != nil {
+				return err
+			}
 		}
 	}
-	f.tail(s)
+	newest := c.last
+	if n := len(s.deltas); n > 0 {
+		newest = max(newest, s.deltas[n-1])
+	}
+	f.tail(s, newest)
 	return nil
 }
 
-// take takes the next manifest, and its full map if there is one.
-func (c *manifestChain) take(k twophase.SnapshotVersion, raw map[string][]byte) {
-	switch {
-	case c.last == 0:
-		c.whole = k == 1
-	case c.last+1 != k:
-		c.gap(c.last+1, k-1)
-		c.whole = false
+// between reads the manifests that the listing did not show in front of another: they may
+// have been written while it was under way. What is not there now is missing.
+func (c *manifestChain) between(ctx context.Context, k twophase.SnapshotVersion) error {
+	for c.last > 0 && c.last+1 < k {
+		n := manifest.Name{Snapshot: c.last + 1}
+		raw, err := c.readManifests(ctx, []manifest.Name{n})
+		if err != nil {
+			return err
+		}
+		if raw[n] == nil {
+			c.gap(c.last+1, k-1)
+			c.whole, c.last = false, 0
+			return nil
+		}
+		if err := c.take(ctx, n, raw[n]); err != nil {
+			return err
+		}
 	}
-	c.last = k
-	mf := c.manifest(k, manifestName(k), raw[manifestName(k)], c.expected[k])
-	switch {
-	case mf == nil:
-		c.whole = false
-	case k == c.state.Rebuilt()+1 && k > 1:
-		c.forward(mf)
-		c.set.tables, c.whole = map[twophase.TableID]twophase.Version{}, true // it names all tables
-		mf.applyTo(c.set)
-	default:
-		c.forward(mf)
-	}
-	if full := raw[mapName(k)]; full != nil {
-		c.fullMap(k, full)
-	}
+	return nil
 }
 
-// expected are the manifests that the records make which the fold holds.
+// take takes the next manifest, and the full maps of its snapshots.
+func (c *manifestChain) take(ctx context.Context, n manifest.Name, raw []byte) error {
+	file := c.manifest(n, raw)
+	if file == nil {
+		c.whole, c.last = false, 0
+		return nil
+	}
+	if n.Snapshot <= c.last {
+		c.foundIn(FsckManifestAltered, n.Snapshot, "%s holds snapshots that one before holds, which ends with %d", n, c.last)
+	}
+	for i := range file.Deltas {
+		d := &file.Deltas[i]
+		if d.Snapshot <= c.last {
+			continue
+		}
+		c.forward(d)
+		if err := c.fullMap(ctx, d.Snapshot, d.Snapshot == file.Last()); err != nil {
+			return err
+		}
+	}
+	c.last = max(c.last, file.Last())
+	return nil
+}
+
+// expected are the deltas that the records make which the fold holds.
 func (f *fsck) expected() map[twophase.SnapshotVersion][]byte {
 	f.c.ledger = newLedger(f.state, nil)
 	m := newManifests(f.c)
 	out := map[twophase.SnapshotVersion][]byte{}
 	for _, row := range f.state.Snapshots() {
-		if b, err := json.Marshal(m.delta(row)); err == nil {
-			out[row.Version] = append(b, '\n')
+		d := m.delta(row)
+		if b, err := d.Encode(); err == nil {
+			out[row.Version] = b
 		}
 	}
 	return out
@@ -169,76 +180,92 @@ func (f *fsck) foundIn(code FsckCode, k twophase.SnapshotVersion, what string, a
 	f.found(FsckFinding{Code: code, Version: twophase.NoVersion, Snapshot: k, What: fmt.Sprintf(what, args...)})
 }
 
+// gap names what is missing: the file that begins where the one before ends, and the
+// snapshots that it, and perhaps others behind it, held.
 func (f *fsck) gap(from, to twophase.SnapshotVersion) {
-	for k := from; k <= to && k < from+fsckGap; k++ {
-		f.foundIn(FsckManifestMissing, k, "there is no manifest %d, and there is a newer one", k)
+	what := "there is no manifest %d, and there is a newer one"
+	if from < to {
+		what = "there is no manifest %d, and none that holds the snapshots behind it up to " + fmt.Sprint(to)
 	}
-	if to >= from+fsckGap {
-		f.foundIn(FsckManifestMissing, from+fsckGap, "and none up to %d", to)
-	}
+	f.foundIn(FsckManifestMissing, from, what, from)
 }
 
-// fsckGap is how many manifests that are missing in a row are named one by one.
-const fsckGap = 100
-
-// manifest reads one and compares it with the record's, nil if that is forgotten. Nil if it
-// says nothing that can be used.
-func (f *fsck) manifest(k twophase.SnapshotVersion, name string, raw, want []byte) *manifest {
+// manifest reads one and compares it with what the records make. Nil if it says nothing
+// that can be used.
+func (c *manifestChain) manifest(n manifest.Name, raw []byte) *manifest.File {
 	if raw == nil {
 		return nil
 	}
-	var mf manifest
-	if err := json.Unmarshal(raw, &mf); err != nil {
-		f.foundIn(FsckManifestAltered, k, "%s cannot be read: %v", name, err)
+	file, err := manifest.Decode(n, raw)
+	if err != nil {
+		c.foundIn(FsckManifestAltered, n.Snapshot, "%v", err)
 		return nil
 	}
-	meta := f.c.journal.Meta()
-	switch {
-	case k > f.state.Shown():
-		f.foundIn(FsckManifestAhead, k, "the journal knows %d snapshots only", f.state.Shown())
-	case mf.Format != manifestFormat || mf.Snapshot != k:
-		f.foundIn(FsckManifestAltered, k, "%s has format %d and is of snapshot %d", name, mf.Format, mf.Snapshot)
-		return nil
-	case mf.Catalog != meta.Catalog || mf.Incarnation != meta.Incarnation && k > f.state.Rebuilt():
-		f.foundIn(FsckManifestAltered, k, "%s is of catalog %s, incarnation %s", name, mf.Catalog, mf.Incarnation)
-	case want != nil && !bytes.Equal(raw, want):
-		f.foundIn(FsckManifestAltered, k, "%s is not what the journal's record makes", name)
+	meta := c.c.journal.Meta()
+	switch shown := c.state.Shown(); {
+	case file.Last() > shown:
+		c.foundIn(FsckManifestAhead, max(n.Snapshot, shown+1), "the journal knows %d snapshots only", shown)
+	case file.Catalog != meta.Catalog || file.Incarnation != meta.Incarnation && file.Last() > c.state.Rebuilt():
+		c.foundIn(FsckManifestAltered, n.Snapshot, "%s is of catalog %s, incarnation %s", n, file.Catalog, file.Incarnation)
+	case !n.Full:
+		c.compare(n, file)
 	}
-	return &mf
+	return file
 }
 
-// forward applies a manifest. A table never goes back.
-func (c *manifestChain) forward(mf *manifest) {
-	for _, t := range mf.Tables {
-		if was, ok := c.set.tables[t.ID]; ok && t.Version < was {
-			c.foundIn(FsckManifestAltered, mf.Snapshot, "it has table %s at version %d, and one before has version %d", t.Name, t.Version, was)
+// compare names each snapshot of which a manifest does not say what its record makes.
+func (c *manifestChain) compare(n manifest.Name, file *manifest.File) {
+	for i := range file.Deltas {
+		d := &file.Deltas[i]
+		if want := c.expected[d.Snapshot]; want != nil && !bytes.Equal(d.Raw(), want) {
+			c.foundIn(FsckManifestAltered, d.Snapshot, "what %s says of it is not what the journal's record makes", n)
 		}
 	}
-	mf.applyTo(c.set)
 }
 
-// fullMap compares a full map with what the manifests up to it make, if all of them are
-// there; else it starts from the map.
-func (c *manifestChain) fullMap(k twophase.SnapshotVersion, raw []byte) {
-	mf := c.manifest(k, mapName(k), raw, nil)
-	if mf == nil {
-		return
+// forward applies a delta. A table never goes back.
+func (c *manifestChain) forward(d *manifest.Delta) {
+	for _, t := range d.Tables {
+		if was, ok := c.set.tables[t.ID]; ok && t.Version < was {
+			c.foundIn(FsckManifestAltered, d.Snapshot, "it has table %s at version %d, and one before has version %d", t.Name, t.Version, was)
+		}
 	}
-	full := &tableSet{tables: map[twophase.TableID]twophase.Version{}}
-	mf.applyTo(full)
-	if !mf.Full || c.whole && !maps.Equal(full.tables, c.set.tables) {
-		c.foundIn(FsckManifestAltered, k, "%s is not what the manifests up to it make", mapName(k))
-		return
+	if d.Snapshot == c.state.Rebuilt()+1 && d.Snapshot > 1 {
+		c.set.tables, c.whole = map[twophase.TableID]twophase.Version{}, true // it names all tables
 	}
-	c.set.tables, c.whole = full.tables, true
+	c.set.with(d)
+}
+
+// fullMap compares the full map of a snapshot, if there is one, with what the manifests up
+// to it make, if all of them are there; else it starts from the map.
+func (c *manifestChain) fullMap(ctx context.Context, k twophase.SnapshotVersion, ends bool) error {
+	if !c.maps[k] {
+		return nil
+	}
+	n := manifest.Name{Snapshot: k, Full: true}
+	raw, err := c.readManifests(ctx, []manifest.Name{n})
+	if err != nil {
+		return err
+	}
+	file := c.manifest(n, raw[n])
+	if file == nil {
+		return nil
+	}
+	all := &tableSet{tables: map[twophase.TableID]twophase.Version{}}
+	all.with(&file.Deltas[0])
+	switch {
+	case c.whole && !maps.Equal(all.tables, c.set.tables):
+		c.foundIn(FsckManifestAltered, k, "%s is not what the manifests up to it make", n)
+		return nil
+	case !ends:
+		c.foundIn(FsckManifestAltered, k, "%s lies within a manifest: readers that begin with it look for manifest %d", n, k+1)
+	}
+	c.set.tables, c.whole = all.tables, true
+	return nil
 }
 
 // tail: the newest manifests may be missing, if there is somebody to write them.
-func (f *fsck) tail(s *scannedManifests) {
-	newest := twophase.SnapshotVersion(0)
-	if n := len(s.deltas); n > 0 {
-		newest = s.deltas[n-1]
-	}
+func (f *fsck) tail(s *scannedManifests, newest twophase.SnapshotVersion) {
 	if newest >= s.shown {
 		return
 	}

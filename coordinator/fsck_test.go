@@ -93,7 +93,9 @@ func manifestKey(k int) string { return fmt.Sprintf("_txcoord/default/manifests/
 // else is; looking writes nothing.
 func TestFsckNamesWhatIsDamaged(t *testing.T) {
 	t.Parallel()
-	w := (&world{}).open(t)
+	w := &world{}
+	w.cfg.Limits.ManifestSnapshots = 1
+	w.open(t)
 	w.create("a", twophase.ModeOpen)
 	w.create("b", twophase.ModeExclusive)
 	var txns []string

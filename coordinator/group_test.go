@@ -320,7 +320,7 @@ func TestExactCounts(t *testing.T) {
 					return objects
 				},
 			}
-			w.cfg.Limits.InlineBytes = 1000
+			w.cfg.Limits.InlineBytes, w.cfg.Limits.ManifestSnapshots = 1000, 1 // or two rounds may share a manifest
 			w.open(t)
 			request := func(key string) coordinator.OnceRequest {
 				r := coordinator.OnceRequest{Key: key}

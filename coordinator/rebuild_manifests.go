@@ -3,11 +3,11 @@ package coordinator
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
-	"strings"
 
+	"github.com/txcoord/txcoord/coordinator/manifest"
 	"github.com/txcoord/txcoord/lock"
-	"github.com/txcoord/txcoord/tables/objstore"
 	"github.com/txcoord/txcoord/twophase"
 )
 
@@ -17,78 +17,85 @@ type lastManifests struct {
 	time   twophase.Time
 	// catalog and incarnation of the newest; empty if there is none.
 	catalog, incarnation string
-	tables               map[twophase.TableID]manifestTable
+	tables               map[twophase.TableID]manifest.Table
 	// seen are all that were read of, also those that had left by then.
-	seen map[twophase.TableID]manifestTable
+	seen map[twophase.TableID]manifest.Table
 	// shows has the snapshots that first show transactions, as far as they were read.
 	shows map[twophase.TxnID]twophase.SnapshotVersion
 }
 
 // readManifests goes from the newest full map to the newest manifest.
 func (r *rebuilding) readManifests(ctx context.Context) (*lastManifests, error) {
-	out := &lastManifests{tables: map[twophase.TableID]manifestTable{}, seen: map[twophase.TableID]manifestTable{}, shows: map[twophase.TxnID]twophase.SnapshotVersion{}}
-	s := &scannedManifests{maps: map[twophase.SnapshotVersion]bool{}}
-	prefix := r.own.key("manifests/")
-	for e, err := range r.own.store.List(ctx, objstore.ListOptions{Prefix: prefix}) {
-		if err != nil {
-			return nil, fmt.Errorf("list manifests: %w", err)
-		}
-		s.note(strings.TrimPrefix(e.Key, prefix))
+	out := &lastManifests{tables: map[twophase.TableID]manifest.Table{}, seen: map[twophase.TableID]manifest.Table{}, shows: map[twophase.TxnID]twophase.SnapshotVersion{}}
+	files := newManifests(r.c).files
+	s, err := listManifests(ctx, files)
+	if err != nil || len(s.deltas) == 0 {
+		return out, err
 	}
-	if len(s.deltas) == 0 {
-		return out, nil
-	}
-	slices.Sort(s.deltas)
-	out.newest = s.deltas[len(s.deltas)-1]
-	m := &manifests{c: r.c}
-	next, err := r.base(ctx, m, s, out)
-	if err != nil {
+	if err := r.base(ctx, files, s, out); err != nil {
 		return nil, err
 	}
-	for ; next <= out.newest; next++ {
-		if err := r.take(ctx, m, next, out); err != nil {
+	for i, k := range s.deltas {
+		if k <= out.newest {
+			continue // the full map has it
+		}
+		if err := r.between(ctx, files, s, k, out); err != nil {
+			return nil, err
+		}
+		if err := r.take(ctx, files, k, i == len(s.deltas)-1, out); err != nil {
 			return nil, err
 		}
 	}
 	return out, nil
 }
 
-// base begins with the newest full map that can be read, and says which manifest follows.
-func (r *rebuilding) base(ctx context.Context, m *manifests, s *scannedManifests, out *lastManifests) (twophase.SnapshotVersion, error) {
-	for _, k := range slices.Backward(s.deltas) {
-		if !s.maps[k] {
-			continue
-		}
-		full, err := m.read(ctx, mapName(k))
+// base begins with the newest full map that can be read.
+func (r *rebuilding) base(ctx context.Context, files manifest.Files, s *scannedManifests, out *lastManifests) error {
+	for _, k := range slices.Backward(slices.Sorted(maps.Keys(s.maps))) {
+		full, err := files.Read(ctx, manifest.Name{Snapshot: k, Full: true})
 		if err != nil && ctx.Err() != nil {
-			return 0, err
+			return err
 		}
 		if err != nil {
 			r.broken("full map %d: %v", k, err)
 			continue
 		}
 		out.apply(full)
-		return k + 1, nil
+		return nil
 	}
 	if s.deltas[0] != 1 {
 		r.broken("there is no full map, and the oldest manifest is %d", s.deltas[0])
+		out.newest = s.deltas[0] - 1
 	}
-	return s.deltas[0], nil
+	return nil
 }
 
-// take goes on by one manifest. The newest must be readable: it says whose all this is.
-func (r *rebuilding) take(ctx context.Context, m *manifests, k twophase.SnapshotVersion, out *lastManifests) error {
-	mf, err := m.read(ctx, manifestName(k))
+// between reads the manifests in front of one that the listing did not show. What is not
+// there is missing.
+func (r *rebuilding) between(ctx context.Context, files manifest.Files, s *scannedManifests, k twophase.SnapshotVersion, out *lastManifests) error {
+	for out.newest > 0 && out.newest+1 < k && !slices.Contains(s.deltas, out.newest+1) {
+		was := out.newest
+		if err := r.take(ctx, files, was+1, false, out); err != nil || out.newest == was {
+			return err
+		}
+	}
+	return nil
+}
+
+// take goes on by one manifest. The newest must be readable: it says whose all this is,
+// and how far it goes.
+func (r *rebuilding) take(ctx context.Context, files manifest.Files, k twophase.SnapshotVersion, newest bool, out *lastManifests) error {
+	file, err := files.Read(ctx, manifest.Name{Snapshot: k})
 	switch {
-	case err != nil && (ctx.Err() != nil || k == out.newest):
+	case err != nil && (ctx.Err() != nil || newest):
 		return fmt.Errorf("the newest manifest says whose the warehouse is; take the file away if it cannot be put back: %w", err)
 	case err != nil:
 		r.broken("manifest %d: %v", k, err)
 		return nil
-	case out.catalog != "" && mf.Catalog != out.catalog:
-		return lock.Mark(lock.ErrUnfit, fmt.Errorf("manifest %d is of catalog %s, and one before of %s: this folder is of two catalogs", k, mf.Catalog, out.catalog))
+	case out.catalog != "" && file.Catalog != out.catalog:
+		return lock.Mark(lock.ErrUnfit, fmt.Errorf("manifest %d is of catalog %s, and one before of %s: this folder is of two catalogs", k, file.Catalog, out.catalog))
 	}
-	out.apply(mf)
+	out.apply(file)
 	return nil
 }
 
@@ -96,17 +103,24 @@ func (r *rebuilding) broken(what string, args ...any) {
 	r.found(RebuildFinding{Code: RebuildManifests, What: fmt.Sprintf(what, args...)})
 }
 
-func (l *lastManifests) apply(mf *manifest) {
-	l.catalog, l.incarnation, l.time = mf.Catalog, mf.Incarnation, max(l.time, mf.Timestamp)
-	for _, t := range mf.Tables {
+func (l *lastManifests) apply(file *manifest.File) {
+	l.catalog, l.incarnation = file.Catalog, file.Incarnation
+	for i := range file.Deltas {
+		l.delta(&file.Deltas[i])
+	}
+}
+
+func (l *lastManifests) delta(d *manifest.Delta) {
+	l.newest, l.time = max(l.newest, d.Snapshot), max(l.time, d.Timestamp)
+	for _, t := range d.Tables {
 		l.tables[t.ID], l.seen[t.ID] = t, t
 	}
-	for _, id := range mf.Removed {
+	for _, id := range d.Removed {
 		delete(l.tables, twophase.TableID(id))
 	}
-	for _, text := range mf.Transactions {
+	for _, text := range d.Transactions {
 		if id, err := twophase.ParseTxnID(text); err == nil {
-			l.shows[id] = mf.Snapshot
+			l.shows[id] = d.Snapshot
 		}
 	}
 }

@@ -67,9 +67,12 @@ func rebuildFindings(r *coordinator.RebuildReport) []string {
 	return out
 }
 
-// lived is a catalog with some history, at rest, whose journal is about to be lost.
+// lived is a catalog with some history, at rest, whose journal is about to be lost. Each
+// of its snapshots has a manifest of its own.
 func lived(t *testing.T) (w *world, committed []coordinator.Outcome) {
-	w = (&world{}).open(t)
+	w = &world{}
+	w.cfg.Limits.ManifestSnapshots = 1
+	w.open(t)
 	w.create("a", twophase.ModeOpen)
 	w.create("b", twophase.ModeExclusive)
 	w.create("c", twophase.ModeFenced)

@@ -3,12 +3,12 @@ package coordinator
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"time"
 
+	"github.com/txcoord/txcoord/coordinator/manifest"
 	"github.com/txcoord/txcoord/lock"
 	"github.com/txcoord/txcoord/tables"
 	"github.com/txcoord/txcoord/tables/objstore"
@@ -269,20 +269,21 @@ func atWork(what string, err error) error {
 func (r *rebuilding) putManifest(ctx context.Context, state *twophase.State) error {
 	m := newManifests(r.c)
 	first := state.Snapshots()[0]
-	b, err := json.Marshal(m.delta(first))
+	file := &manifest.File{Head: m.head(), Deltas: []manifest.Delta{m.delta(first)}}
+	b, err := file.Encode()
 	if err != nil {
 		return err
 	}
-	b = append(b, '\n')
+	key := m.files.Key(manifest.Name{Snapshot: first.Version})
 	for wait := 5 * time.Millisecond; ; wait = min(2*wait, time.Second) {
-		err := r.own.store.PutIfAbsent(ctx, r.own.key(manifestName(first.Version)), b)
+		err := r.own.store.PutIfAbsent(ctx, key, b)
 		if err == nil {
 			return nil
 		}
 		if !errors.Is(err, objstore.ErrExists) && !errors.Is(err, objstore.ErrUnknown) {
 			return fmt.Errorf("put manifest %d: %w", first.Version, err)
 		}
-		have, readErr := r.own.get(ctx, manifestName(first.Version))
+		have, _, readErr := r.own.store.Get(ctx, key, objstore.Range{})
 		switch {
 		case readErr == nil && bytes.Equal(have, b):
 			return nil

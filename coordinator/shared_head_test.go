@@ -3,6 +3,7 @@ package coordinator_test
 import (
 	"context"
 	"fmt"
+	"iter"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -89,17 +90,17 @@ func TestClockAhead(t *testing.T) {
 	w.commit("k", blind("t", "a"))
 }
 
-// beforeStat calls a hook before the first look for a manifest.
-type beforeStat struct {
+// beforeList calls a hook before each look for manifests.
+type beforeList struct {
 	objstore.Store
 	hook func()
 }
 
-func (b beforeStat) Stat(ctx context.Context, key string) (objstore.Info, error) {
-	if strings.Contains(key, "/manifests/") {
+func (b beforeList) List(ctx context.Context, o objstore.ListOptions) iter.Seq2[objstore.Entry, error] {
+	if strings.Contains(o.Prefix, "/manifests/") {
 		b.hook()
 	}
-	return b.Store.Stat(ctx, key)
+	return b.Store.List(ctx, o)
 }
 
 // TestStartBesideOthers: while a replica starts, another one makes a snapshot and
@@ -112,7 +113,7 @@ func TestStartBesideOthers(t *testing.T) {
 	two := one.replica(t, func(r *world) {
 		r.cfg.Address = "two:1"
 		r.wrapObjects = func(s objstore.Store) objstore.Store {
-			return beforeStat{s, func() {
+			return beforeList{s, func() {
 				once.Do(func() {
 					o := one.commit("k", blind("t", "a"))
 					eventually(t, "the manifest", func() bool { return one.status().ManifestSnapshot >= o.Committed.Snapshot })

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/txcoord/txcoord/coordinator"
+	"github.com/txcoord/txcoord/tables/objstore"
 	"github.com/txcoord/txcoord/twophase"
 )
 
@@ -97,10 +98,33 @@ func TestSnapshots(t *testing.T) {
 	w.check(closedRun{committed: []coordinator.Outcome{first, second}})
 }
 
+// TestSnapshotsByTime: of old snapshots too, each in a manifest of its own, or several in one.
 func TestSnapshotsByTime(t *testing.T) {
 	t.Parallel()
+	for _, most := range []int{1, 5} {
+		t.Run(fmt.Sprint(most), func(t *testing.T) {
+			t.Parallel()
+			snapshotsByTime(t, most)
+		})
+	}
+}
+
+// slowManifests takes a while for each, so that others gather behind it.
+type slowManifests struct{ objstore.Store }
+
+func (s slowManifests) PutIfAbsent(ctx context.Context, key string, b []byte) error {
+	if strings.Contains(key, "/manifests/") {
+		time.Sleep(3 * time.Millisecond)
+	}
+	return s.Store.PutIfAbsent(ctx, key, b)
+}
+
+func snapshotsByTime(t *testing.T, most int) {
 	w := &world{}
-	w.cfg.Limits = coordinator.Limits{OutcomeCount: 20, PollInterval: 2 * time.Millisecond, MapEvery: 7}
+	w.cfg.Limits = coordinator.Limits{OutcomeCount: 20, PollInterval: 2 * time.Millisecond, MapEvery: 7, ManifestSnapshots: most}
+	if most > 1 {
+		w.wrapObjects = func(s objstore.Store) objstore.Store { return slowManifests{s} }
+	}
 	// No two moments are the same millisecond, as they are when 400 rounds follow each
 	// other: what is opened after a snapshot is not of its time.
 	var moments atomic.Int64
@@ -312,17 +336,20 @@ func TestManifests(t *testing.T) {
 			continue
 		}
 		full++
-		var m struct {
-			Snapshot twophase.SnapshotVersion
-			Full     bool
-			Tables   []struct {
-				Name    string
-				Version twophase.Version
+		var file struct {
+			Full      bool
+			Snapshots []struct {
+				Snapshot twophase.SnapshotVersion
+				Tables   []struct {
+					Name    string
+					Version twophase.Version
+				}
 			}
 		}
-		if err := json.Unmarshal([]byte(content), &m); err != nil || !m.Full || m.Snapshot%4 != 0 {
+		if err := json.Unmarshal([]byte(content), &file); err != nil || !file.Full || len(file.Snapshots) != 1 || file.Snapshots[0].Snapshot%4 != 0 {
 			t.Fatalf("%s: %v", content, err)
 		}
+		m := file.Snapshots[0]
 		got := map[string]twophase.Version{}
 		for _, row := range m.Tables {
 			got[row.Name] = row.Version

@@ -140,10 +140,12 @@ func (w *world) foreignSnapshots(table string) map[int64]bool {
 	found := map[int64]bool{}
 	for _, e := range entries {
 		var m struct {
-			Kind   string
-			Tables []struct {
-				Name    string
-				Version int64
+			Snapshots []struct {
+				Kind   string
+				Tables []struct {
+					Name    string
+					Version int64
+				}
 			}
 		}
 		raw, err := os.ReadFile(filepath.Join(dir, e.Name()))
@@ -153,9 +155,11 @@ func (w *world) foreignSnapshots(table string) map[int64]bool {
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		for _, t := range m.Tables {
-			if m.Kind == "foreign" && t.Name == table && !strings.Contains(e.Name(), "checkpoint") {
-				found[t.Version] = true
+		for _, s := range m.Snapshots {
+			for _, t := range s.Tables {
+				if s.Kind == "foreign" && t.Name == table && !strings.Contains(e.Name(), "checkpoint") {
+					found[t.Version] = true
+				}
 			}
 		}
 	}

@@ -99,6 +99,7 @@ func (s scenario) killed(t *testing.T, k kill) {
 // world makes three tables, two of them open, with a committed transaction and a
 // refused one behind them. From then on writes count.
 func (s scenario) world(t *testing.T, k *kill) *world {
+	s.config.Limits.ManifestSnapshots = 1 // or what a file holds, and is called, would be a matter of moments
 	w := newWorld(t, s.config)
 	w.start(k)
 	open, exclusive := txcoordv1.TableMode_TABLE_MODE_OPEN, txcoordv1.TableMode_TABLE_MODE_EXCLUSIVE

@@ -1,5 +1,7 @@
 package twophase
 
+import "sort"
+
 // The decisions behind effects that are neither a walk nor an append.
 
 // MaySweep reports whether the staged payloads of a transaction may be deleted
@@ -21,20 +23,19 @@ func (s *State) HistoryLost(manifest SnapshotVersion) bool {
 	return manifest > s.shown && !s.weak.has(weakNoManifestLook)
 }
 
-// NextManifest is the snapshot whose manifest is to be written next, when written
-// is the newest that is known to be durable (R18): k before k+1, so that a reader
-// of the objects alone never misses one.
-func (s *State) NextManifest(written SnapshotVersion) (*Snapshot, bool) {
+// NextManifests are the snapshots that come next into a manifest, in order and without a
+// hole, when written is the newest that is known to be durable in one (R18); at most so
+// many. None if the fold holds none above it, or does not hold the next one any more.
+func (s *State) NextManifests(written SnapshotVersion, most int) []*Snapshot {
 	next := written + 1
 	if s.weak.has(weakManifestJumps) {
 		next = s.shown
 	}
-	for i := len(s.snapshots) - 1; i >= 0 && s.snapshots[i].Version >= next; i-- {
-		if s.snapshots[i].Version == next {
-			return s.snapshots[i], true
-		}
+	i := sort.Search(len(s.snapshots), func(i int) bool { return s.snapshots[i].Version >= next })
+	if i == len(s.snapshots) || s.snapshots[i].Version != next {
+		return nil
 	}
-	return nil, false
+	return s.snapshots[i:min(i+most, len(s.snapshots)):len(s.snapshots)]
 }
 
 // MayForget is the highest floor that keeps every snapshot whose manifest is not

@@ -122,11 +122,18 @@ func TestFloorKeepsUnwrittenManifests(t *testing.T) {
 	floor := j.state.MayForget(shown - 2)
 	j.append([]twophase.Request{{Record: &twophase.FloorRaised{Floor: floor}}})
 	for v := shown - 1; v <= shown; v++ {
-		if sn, ok := j.state.NextManifest(v - 1); !ok || sn.Version != v {
+		some := j.state.NextManifests(v-1, 10)
+		if len(some) != int(shown-v)+1 || some[0].Version != v {
 			t.Errorf("manifest %d cannot be written any more", v)
 		}
 	}
-	if _, ok := j.state.NextManifest(0); ok {
+	if some := j.state.NextManifests(shown-2, 1); len(some) != 1 || some[0].Version != shown-1 {
+		t.Errorf("one snapshot at most: %v", some)
+	}
+	if some := j.state.NextManifests(shown, 10); some != nil {
+		t.Errorf("behind the newest: %v", some)
+	}
+	if some := j.state.NextManifests(0, 10); some != nil {
 		t.Error("snapshot 1 is remembered below the floor")
 	}
 }

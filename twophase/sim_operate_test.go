@@ -218,13 +218,15 @@ func (r *replica) janitor(a *actor) {
 	}
 }
 
-// writeManifest writes the next manifest, k before k+1 (R18).
+// writeManifest writes the next manifest, k before k+1 (R18). Each holds one snapshot
+// here; files that hold several are package manifest's model.
 func (r *replica) writeManifest(a *actor) {
 	w := r.w
-	sn, ok := r.state.NextManifest(r.written)
-	if !ok {
+	some := r.state.NextManifests(r.written, 1)
+	if len(some) == 0 {
 		return
 	}
+	sn := some[0]
 	content := fmt.Sprint(sn.Version, sn.Time, sn.Txns, sn.Tables, sn.Removed)
 	a.pause()
 	if have := w.manifest[sn.Version]; have != "" {

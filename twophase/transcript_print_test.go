@@ -360,10 +360,11 @@ func (s *script) manifest(args []string) string {
 	if r.state.HistoryLost(SnapshotVersion(n)) {
 		return fmt.Sprintf("manifest %d is newer than the fold, which shows %d: the catalog stops\n", n, r.state.Shown())
 	}
-	sn, ok := r.state.NextManifest(SnapshotVersion(n))
-	if !ok {
+	some := r.state.NextManifests(SnapshotVersion(n), 1)
+	if len(some) == 0 {
 		return "nothing to write\n"
 	}
+	sn := some[0]
 	return fmt.Sprintf("manifest %d, by a %s, tables %v, transactions %v\n", sn.Version, sn.Kind, sn.Tables, s.all(sn.Txns))
 }
 

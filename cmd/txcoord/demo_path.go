@@ -188,28 +188,37 @@ func taggedTxns(tags map[string]string) ([]string, error) {
 // server (docs/manifest.md): its number, and the tables' versions.
 func manifestCut(warehouse, catalog string) (snapshot uint64, versions [3]int64, err error) {
 	versions = [3]int64{-1, -1, -1}
-	for k := uint64(1); ; k++ {
-		name := filepath.Join(warehouse, "_txcoord", catalog, "manifests", fmt.Sprintf("%020d.json", k))
+	for {
+		name := filepath.Join(warehouse, "_txcoord", catalog, "manifests", fmt.Sprintf("%020d.json", snapshot+1))
 		b, err := os.ReadFile(name)
 		if errors.Is(err, fs.ErrNotExist) {
-			return k - 1, versions, nil
+			return snapshot, versions, nil
 		}
 		if err != nil {
 			return 0, versions, err
 		}
 		var m struct {
-			Tables []struct {
-				Name    string
-				Version int64
+			Snapshots []struct {
+				Snapshot uint64
+				Tables   []struct {
+					Name    string
+					Version int64
+				}
 			}
 		}
 		if err := json.Unmarshal(b, &m); err != nil {
-			return 0, versions, fmt.Errorf("read manifest %d: %w", k, err)
+			return 0, versions, fmt.Errorf("read manifest %d: %w", snapshot+1, err)
 		}
-		for _, t := range m.Tables {
-			for i := range shopTables {
-				if shopTables[i].name == t.Name {
-					versions[i] = t.Version
+		if len(m.Snapshots) == 0 {
+			return 0, versions, fmt.Errorf("manifest %d holds no snapshot", snapshot+1)
+		}
+		for _, s := range m.Snapshots {
+			snapshot = s.Snapshot
+			for _, t := range s.Tables {
+				for i := range shopTables {
+					if shopTables[i].name == t.Name {
+						versions[i] = t.Version
+					}
 				}
 			}
 		}

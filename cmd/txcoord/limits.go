@@ -72,6 +72,8 @@ var limits = []limit{
 	{"clean_interval", "between clean-ups of one table's log in the background", "24h", func(c *Config) any { return &c.maintain.CleanEvery }},
 	{"sidecar_rows", "of one sidecar of a V2 checkpoint", "100000", func(c *Config) any { return &c.maintain.SidecarRows }},
 	{"map_every", "snapshots between manifests that list all tables", "1000", func(c *Config) any { return &c.coordinator.MapEvery }},
+	{"manifest_snapshots", "of one manifest file at most", "1000", func(c *Config) any { return &c.coordinator.ManifestSnapshots }},
+	{"manifest_bytes", "of one manifest file, unless one snapshot has more", "1MiB", func(c *Config) any { return &c.coordinator.ManifestBytes }},
 }
 
 // principal is a limit of one principal.

@@ -146,8 +146,8 @@ func manifestDir(warehouse, catalog string) string {
 // version of ours where there are none.
 func (c *check) findCatalogID() {
 	for _, m := range c.manifests {
-		if m.Catalog != "" {
-			c.catalogID = m.Catalog
+		if m.file.Catalog != "" {
+			c.catalogID = m.file.Catalog
 			return
 		}
 	}

@@ -14,22 +14,30 @@ import (
 	"slices"
 )
 
-// manifest is one file, as docs/manifest.md has it. Fields that it does not know
-// are left alone: readers of format 1 ignore them.
+// manifestFile is one file, as docs/manifest.md has it. Fields that it does not know
+// are left alone: readers of format 2 ignore them.
+type manifestFile struct {
+	Format      *int        `json:"format"`
+	Catalog     string      `json:"catalog"`
+	Incarnation string      `json:"incarnation"`
+	Full        bool        `json:"full"`
+	Snapshots   []*manifest `json:"snapshots"`
+
+	number uint64
+	name   string
+}
+
+// manifest is what one snapshot changed; in a full manifest, all tables.
 type manifest struct {
-	Format       *int            `json:"format"`
-	Catalog      string          `json:"catalog"`
-	Incarnation  string          `json:"incarnation"`
 	Snapshot     *uint64         `json:"snapshot"`
 	Timestamp    *int64          `json:"timestamp"`
 	Kind         string          `json:"kind"`
 	Transactions *[]string       `json:"transactions"`
 	Tables       []manifestTable `json:"tables"`
 	Removed      []string        `json:"removed"`
-	Full         bool            `json:"full"`
 
 	number uint64
-	file   string
+	file   *manifestFile
 }
 
 type manifestTable struct {
@@ -74,21 +82,21 @@ func (c *check) readManifests() error {
 	return nil
 }
 
-func (c *check) readManifest(n uint64, file string, b []byte) {
-	m := &manifest{number: n, file: file}
-	if err := m.read(b, c.run.Schema); err != nil {
-		c.fail(ManifestMalformed, Violation{Snapshot: n}, "%s: %v", file, err)
+func (c *check) readManifest(n uint64, name string, b []byte) {
+	f := &manifestFile{number: n, name: name}
+	if err := f.read(b, c.run.Schema); err != nil {
+		c.fail(ManifestMalformed, Violation{Snapshot: n}, "%s: %v", name, err)
 		return
 	}
-	if m.Full {
-		c.fulls[n] = m
+	if f.Full {
+		c.fulls[n] = f.Snapshots[0]
 		return
 	}
-	c.manifests = append(c.manifests, m)
+	c.manifests = append(c.manifests, f.Snapshots...)
 }
 
-func (m *manifest) read(b []byte, schema *Schema) error {
-	if err := json.Unmarshal(b, m); err != nil {
+func (f *manifestFile) read(b []byte, schema *Schema) error {
+	if err := json.Unmarshal(b, f); err != nil {
 		return err
 	}
 	if schema != nil {
@@ -96,17 +104,38 @@ func (m *manifest) read(b []byte, schema *Schema) error {
 			return fmt.Errorf("not as the schema has it: %w", err)
 		}
 	}
-	return m.valid()
+	return f.valid()
+}
+
+func (f *manifestFile) valid() error {
+	switch {
+	case f.Format == nil || *f.Format != 2:
+		return errors.New("format is not 2")
+	case f.Catalog == "" || f.Incarnation == "":
+		return errors.New("no catalog or incarnation")
+	case len(f.Snapshots) == 0:
+		return errors.New("no snapshots")
+	case f.Full == deltaName.MatchString(f.name):
+		return errors.New("full is set and the name is not that of a checkpoint, or the reverse")
+	case f.Full && len(f.Snapshots) > 1:
+		return fmt.Errorf("a full manifest of %d snapshots", len(f.Snapshots))
+	}
+	for i, m := range f.Snapshots {
+		if m == nil {
+			return errors.New("a snapshot is null")
+		}
+		m.number, m.file = f.number+uint64(i), f
+		if err := m.valid(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (m *manifest) valid() error {
 	switch {
-	case m.Format == nil || *m.Format != 1:
-		return errors.New("format is not 1")
-	case m.Catalog == "" || m.Incarnation == "":
-		return errors.New("no catalog or incarnation")
 	case m.Snapshot == nil || *m.Snapshot != m.number:
-		return errors.New("the snapshot is not that of the file's name")
+		return fmt.Errorf("the snapshot is not %d, which comes next after the file's name and what stands before", m.number)
 	case m.Timestamp == nil || *m.Timestamp <= 0:
 		return errors.New("no timestamp")
 	case !slices.Contains(kinds, m.Kind):
@@ -115,11 +144,12 @@ func (m *manifest) valid() error {
 		return errors.New("no transactions")
 	case m.Tables == nil:
 		return errors.New("no tables")
-	case m.Full == deltaName.MatchString(m.file):
-		return errors.New("full is set and the name is not that of a checkpoint, or the reverse")
 	}
 	return m.validLists()
 }
+
+// ends reports whether a snapshot is the last of its file.
+func (m *manifest) ends() bool { return m == m.file.Snapshots[len(m.file.Snapshots)-1] }
 
 func (m *manifest) validLists() error {
 	for _, id := range *m.Transactions {
@@ -155,8 +185,8 @@ func (c *check) checkManifests() {
 		last = m
 	}
 	for _, n := range slices.Sorted(maps.Keys(c.fulls)) {
-		if !slices.ContainsFunc(c.manifests, func(m *manifest) bool { return m.number == n }) {
-			c.fail(ManifestGap, Violation{Snapshot: n}, "a full manifest without its delta")
+		if !slices.ContainsFunc(c.manifests, func(m *manifest) bool { return m.number == n && m.ends() }) {
+			c.fail(ManifestGap, Violation{Snapshot: n}, "a full manifest, and no manifest that ends with its snapshot")
 		}
 	}
 }
@@ -170,8 +200,8 @@ func (c *check) checkNext(last, m *manifest) {
 	if m.number != want {
 		c.fail(ManifestGap, at, "want number %d here", want)
 	}
-	if m.Catalog != c.catalogID {
-		c.fail(ManifestMalformed, at, "catalog %q, others say %q", m.Catalog, c.catalogID)
+	if m.file.Catalog != c.catalogID {
+		c.fail(ManifestMalformed, at, "catalog %q, others say %q", m.file.Catalog, c.catalogID)
 	}
 	if last != nil && *m.Timestamp < *last.Timestamp {
 		c.fail(ManifestTime, at, "timestamp %d, the one before has %d", *m.Timestamp, *last.Timestamp)
@@ -234,8 +264,8 @@ func (c *check) checkFull(fold map[string]manifestTable, m *manifest) {
 		return
 	}
 	at := Violation{Snapshot: m.number}
-	if *full.Timestamp != *m.Timestamp || full.Kind != m.Kind || full.Incarnation != m.Incarnation ||
-		full.Catalog != m.Catalog || !slices.Equal(*full.Transactions, *m.Transactions) {
+	if *full.Timestamp != *m.Timestamp || full.Kind != m.Kind || full.file.Incarnation != m.file.Incarnation ||
+		full.file.Catalog != m.file.Catalog || !slices.Equal(*full.Transactions, *m.Transactions) {
 		c.fail(ManifestFold, at, "the full manifest's own fields are not those of the delta")
 	}
 	if len(full.Tables) != len(fold) {

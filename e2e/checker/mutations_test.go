@@ -158,10 +158,22 @@ var transactionMutations = []mutation{
 var manifestMutations = []mutation{
 	{"in the middle", checker.ManifestGap, func(w *world) { delete(w.files, manifestFile(4)) }},
 	{"at the start", checker.ManifestGap, func(w *world) { delete(w.files, manifestFile(1)) }},
+	{"a snapshot in two files", checker.ManifestGap, func(w *world) {
+		w.files[manifestFile(2)] = manifestText(w, 2, "register", nil, false, tableVersion{"items", 0})
+	}},
+	{"full within a file", checker.ManifestGap, func(w *world) {
+		w.files[fullFile(1)] = manifestText(w, 1, "register", nil, true, tableVersion{"orders", 0})
+	}},
+	{"a hole in a file", checker.ManifestMalformed, func(w *world) { w.edit(manifestFile(1), `"snapshot":2`, `"snapshot":3`) }},
+	{"an empty file", checker.ManifestMalformed, func(w *world) { w.files[manifestFile(7)] = fileOf(false) }},
+	{"a null", checker.ManifestMalformed, func(w *world) { w.files[manifestFile(7)] = fileOf(false, nil) }},
+	{"two full ones in a file", checker.ManifestMalformed, func(w *world) {
+		w.files[fullFile(5)] = fileOf(true, snapshot(w, 5, "register", nil), snapshot(w, 6, "register", nil))
+	}},
 	{"full without delta", checker.ManifestGap, func(w *world) { w.files[fullFile(9)] = manifestText(w, 9, "publication", nil, true) }},
 	{"torn", checker.ManifestMalformed, func(w *world) { w.files[manifestFile(6)] = w.files[manifestFile(6)][:40] }},
 	{"other number inside", checker.ManifestMalformed, func(w *world) { w.edit(manifestFile(6), `"snapshot":6`, `"snapshot":7`) }},
-	{"format", checker.ManifestMalformed, func(w *world) { w.edit(manifestFile(6), `"format":1`, `"format":2`) }},
+	{"format", checker.ManifestMalformed, func(w *world) { w.edit(manifestFile(6), `"format":2`, `"format":1`) }},
 	{"kind", checker.ManifestMalformed, func(w *world) { w.edit(manifestFile(6), `"publication"`, `"compaction"`) }},
 	{"catalog", checker.ManifestMalformed, func(w *world) { w.edit(manifestFile(6), `"`+catalogID+`"`, `"cat-2"`) }},
 	{"no incarnation", checker.ManifestMalformed, func(w *world) { w.edit(manifestFile(6), `"incarnation":"1"`, `"incarnation":""`) }},
@@ -173,7 +185,7 @@ var manifestMutations = []mutation{
 	{"table twice", checker.ManifestMalformed, func(w *world) { w.edit(manifestFile(6), "id-items", "id-orders") }},
 	{"no uri", checker.ManifestMalformed, func(w *world) { w.edit(manifestFile(6), "file://", "") }},
 	{"full in a delta's file", checker.ManifestMalformed, func(w *world) { w.edit(manifestFile(6), `{"catalog"`, `{"full":true,"catalog"`) }},
-	{"the schema alone knows", checker.ManifestMalformed, func(w *world) { w.edit(manifestFile(6), `{"catalog"`, `{"removed":["x","x"],"catalog"`) }},
+	{"the schema alone knows", checker.ManifestMalformed, func(w *world) { w.edit(manifestFile(6), `{"kind"`, `{"removed":["x","x"],"kind"`) }},
 	{"changed", checker.ManifestRewritten, func(w *world) {
 		w.during = func() { w.write(manifestFile(4), w.files[manifestFile(4)]+" ") }
 	}},
@@ -188,7 +200,7 @@ var manifestMutations = []mutation{
 		w.files[manifestFile(7)] = manifestText(w, 7, "register", nil, false, tableVersion{"other", 0})
 	}},
 	{"moved", checker.ManifestTable, func(w *world) { w.edit(manifestFile(6), "/items", "/elsewhere") }},
-	{"removes what is not there", checker.ManifestTable, func(w *world) { w.edit(manifestFile(6), `{"catalog"`, `{"removed":["id-x"],"catalog"`) }},
+	{"removes what is not there", checker.ManifestTable, func(w *world) { w.edit(manifestFile(6), `{"kind"`, `{"removed":["id-x"],"kind"`) }},
 	{"back", checker.ManifestBack, func(w *world) {
 		w.files[manifestFile(7)] = manifestText(w, 7, "publication", nil, false, tableVersion{"orders", 2})
 	}},

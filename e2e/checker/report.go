@@ -45,7 +45,7 @@ const (
 	PathWrong Kind = "path-wrong"
 	// OrderCycle: two tables hold the same transactions in contradicting order.
 	OrderCycle Kind = "order-cycle"
-	// ManifestGap: the manifests are not numbered 1, 2, 3, ….
+	// ManifestGap: the manifests' snapshots are not 1, 2, 3, …, each in one file.
 	ManifestGap Kind = "manifest-gap"
 	// ManifestMalformed: a manifest is not as docs/manifest.md has it.
 	ManifestMalformed Kind = "manifest-malformed"
@@ -111,7 +111,8 @@ func (v Violation) String() string {
 type Report struct {
 	Violations []Violation
 	// Versions and OwnVersions count the commits that were read, Transactions the
-	// transactions that were found in them, Manifests the deltas that were read.
+	// transactions that were found in them, Manifests the snapshots in the
+	// manifests that were read.
 	Versions, OwnVersions, Transactions, Manifests int
 	// Unverified counts parts that may lie in versions which others cleaned before
 	// anybody looked; they are neither found nor reported as lost.
@@ -140,7 +141,7 @@ const mostPerKind = 10
 
 func (r *Report) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "checked %d versions (%d of ours, %d transactions) and %d manifests: ",
+	fmt.Fprintf(&b, "checked %d versions (%d of ours, %d transactions) and %d snapshots in manifests: ",
 		r.Versions, r.OwnVersions, r.Transactions, r.Manifests)
 	if r.OK() {
 		b.WriteString("nothing wrong")

@@ -24,6 +24,7 @@ type Schema struct {
 	Properties           map[string]*Schema `json:"properties"`
 	Items                *Schema            `json:"items"`
 	UniqueItems          bool               `json:"uniqueItems"`
+	MinItems             int                `json:"minItems"`
 	AdditionalProperties *bool              `json:"additionalProperties"`
 
 	// Meta says what the schema is; it restricts nothing.
@@ -178,6 +179,9 @@ func (s *Schema) checkObject(at string, v map[string]any) error {
 }
 
 func (s *Schema) checkArray(at string, v []any) error {
+	if len(v) < s.MinItems {
+		return fmt.Errorf("%s: %d items, want %d at least", cmpOr(at, "the document"), len(v), s.MinItems)
+	}
 	seen := map[string]bool{}
 	for i, e := range v {
 		place := fmt.Sprintf("%s/%d", at, i)

@@ -14,16 +14,17 @@ func TestManifestSchema(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ name, old, new, want string }{
-		{"format", `"format":1`, `"format":2`, "/format"},
+		{"format", `"format":2`, `"format":1`, "/format"},
 		{"missing", `"incarnation"`, `"other"`, "incarnation is missing"},
-		{"kind", `"publication"`, `"other"`, "/kind"},
-		{"integer", `"snapshot":5`, `"snapshot":5.5`, "/snapshot"},
-		{"minimum", `"snapshot":5`, `"snapshot":0`, "/snapshot"},
-		{"pattern", id("C"), "short", "/transactions/1"},
-		{"unique", id("C"), id("B"), "/transactions/1"},
-		{"nested", `"version":2`, `"version":"2"`, "/tables/1/version"},
-		{"length", `"name":"items"`, `"name":""`, "/tables/1/name"},
-		{"null", `"kind":"publication"`, `"kind":null`, "/kind"},
+		{"kind", `"publication"`, `"other"`, "/snapshots/0/kind"},
+		{"integer", `"snapshot":5`, `"snapshot":5.5`, "/snapshots/0/snapshot"},
+		{"minimum", `"snapshot":5`, `"snapshot":0`, "/snapshots/0/snapshot"},
+		{"pattern", id("C"), "short", "/snapshots/0/transactions/1"},
+		{"unique", id("C"), id("B"), "/snapshots/0/transactions/1"},
+		{"nested", `"version":2`, `"version":"2"`, "/snapshots/0/tables/1/version"},
+		{"length", `"name":"items"`, `"name":""`, "/snapshots/0/tables/1/name"},
+		{"null", `"kind":"publication"`, `"kind":null`, "/snapshots/0/kind"},
+		{"empty", good, `{"format":2,"catalog":"c","incarnation":"1","snapshots":[]}`, "/snapshots: 0 items"},
 		{"two values", "\n", "{}", "more than one"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

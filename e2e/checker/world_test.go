@@ -102,7 +102,11 @@ type tableVersion struct {
 }
 
 func manifestText(w *world, n int, kind string, txns []string, full bool, tables ...tableVersion) string {
-	m := map[string]any{"format": 1, "catalog": catalogID, "incarnation": "1", "snapshot": n, "timestamp": 1700000000000 + n, "kind": kind}
+	return fileOf(full, snapshot(w, n, kind, txns, tables...))
+}
+
+// snapshot is what one snapshot changed, as it stands in a manifest.
+func snapshot(w *world, n int, kind string, txns []string, tables ...tableVersion) map[string]any {
 	ids := []string{}
 	for _, x := range txns {
 		ids = append(ids, id(x))
@@ -111,7 +115,11 @@ func manifestText(w *world, n int, kind string, txns []string, full bool, tables
 	for _, t := range tables {
 		list = append(list, map[string]any{"id": "id-" + t.name, "name": t.name, "uri": "file://" + filepath.Join(w.dir, t.name), "version": t.version})
 	}
-	m["transactions"], m["tables"] = ids, list
+	return map[string]any{"snapshot": n, "timestamp": 1700000000000 + n, "kind": kind, "transactions": ids, "tables": list}
+}
+
+func fileOf(full bool, snapshots ...map[string]any) string {
+	m := map[string]any{"format": 2, "catalog": catalogID, "incarnation": "1", "snapshots": snapshots}
 	if full {
 		m["full"] = true
 	}
@@ -135,8 +143,7 @@ func goodWorld(t *testing.T) *world {
 		logFile("items", 2):  own(2, []string{"B"}, add("b.parquet")),
 		logFile("items", 3):  own(3, []string{"D"}, add("d.parquet")),
 
-		manifestFile(1): manifestText(w, 1, "register", nil, false, tableVersion{"orders", 0}),
-		manifestFile(2): manifestText(w, 2, "register", nil, false, tableVersion{"items", 0}),
+		manifestFile(1): fileOf(false, snapshot(w, 1, "register", nil, tableVersion{"orders", 0}), snapshot(w, 2, "register", nil, tableVersion{"items", 0})),
 		manifestFile(3): manifestText(w, 3, "publication", []string{"A"}, false, tableVersion{"orders", 1}, tableVersion{"items", 1}),
 		manifestFile(4): manifestText(w, 4, "foreign", nil, false, tableVersion{"orders", 2}),
 		manifestFile(5): manifestText(w, 5, "publication", []string{"B", "C"}, false, tableVersion{"orders", 3}, tableVersion{"items", 2}),
