@@ -58,8 +58,10 @@ type Catalog struct {
 	// collecting is held by who looks for garbage, or puts it back.
 	collecting turn
 
-	catching sync.Mutex
-	headAt   atomic.Int64 // boot clock at which the fold was last known to hold the whole journal
+	// startHead is where the journal ended when the catalog was opened.
+	startHead twophase.Position
+	catching  sync.Mutex
+	headAt    atomic.Int64 // boot clock at which the fold was last known to hold the whole journal
 
 	behindOnce sync.Once
 	behind     chan struct{}
@@ -147,6 +149,9 @@ func (c *Catalog) build(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := c.foldBegun(ctx); err != nil {
+		return err
+	}
 	if err := c.catchUp(ctx); err != nil {
 		return err
 	}
@@ -195,17 +200,17 @@ func (c *Catalog) onFold(before *foldMarks, e *twophase.Entry) {
 	c.tables.follow(before, e)
 	c.recorded.note(e, c.journal.Slots())
 	var decided []twophase.TxnID
-	for _, r := range e.Records {
+	for i, r := range e.Records {
 		switch r := r.(type) {
 		case *twophase.Committed:
 			decided = append(decided, r.Txn)
-			if o := c.ledger.state.Outcome(r.Txn); o != nil && o.Commit == r {
+			if c.ledger.state.Outcome(r.Txn).By(e, i) {
 				c.backlog.decided(r)
 				c.counts.Committed++
 			}
 		case *twophase.Aborted:
 			decided = append(decided, r.Txn)
-			if o := c.ledger.state.Outcome(r.Txn); o != nil && o.Abort == r {
+			if c.ledger.state.Outcome(r.Txn).By(e, i) {
 				c.counts.aborted(r.Rule)
 			}
 		case *twophase.Replaced:

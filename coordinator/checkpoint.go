@@ -109,6 +109,7 @@ func (k *checkpoints) write(ctx context.Context) error {
 	for _, o := range segments {
 		k.known[o.Ref.Name] = true
 	}
+	k.c.ledger.read(func(s *twophase.State) { s.Stored(segments) })
 	return k.tidy(ctx, before, began)
 }
 

@@ -32,8 +32,8 @@ func newMemory(s *twophase.State) *memory {
 		}
 		at[p].things++
 	}
-	for _, o := range s.Outcomes {
-		count(o.Position, o.Time)
+	for at, t := range s.Remembered {
+		count(at, t)
 	}
 	for _, sn := range s.Snapshots() {
 		count(sn.Position, sn.Time)

@@ -341,7 +341,7 @@ func (c *Catalog) namedFacts() map[string]bool {
 	named := map[string]bool{}
 	c.ledger.read(func(s *twophase.State) {
 		for _, t := range s.Tables() {
-			for _, p := range t.Past {
+			for p := range t.Past {
 				named[p.FactsRef.Name] = true
 			}
 		}

@@ -35,6 +35,33 @@ func (c *Catalog) catchUp(ctx context.Context) error {
 	}
 }
 
+// entriesAhead is how many entries a start reads at once.
+const entriesAhead = 32
+
+// foldBegun folds what the journal held when it was opened. A start that read one entry
+// after the other would wait for as many round trips.
+func (c *Catalog) foldBegun(ctx context.Context) error {
+	for from := c.next(); from < c.startHead; from = c.next() {
+		window := make([][]byte, min(entriesAhead, c.startHead-from))
+		err := parallelIndex(len(window), entriesAhead, func(i int) (err error) {
+			window[i], err = c.journal.Read(ctx, from+twophase.Position(i))
+			return err
+		})
+		if errors.Is(err, lock.ErrBehind) {
+			return c.ledgerError(c.lapped(err))
+		}
+		if err != nil {
+			return c.storeError(err)
+		}
+		for _, raw := range window {
+			if err := c.ledger.fold(raw); err != nil {
+				return c.ledgerError(err)
+			}
+		}
+	}
+	return nil
+}
+
 // atHead notes that the fold held the whole journal at a time: a read behind it
 // found nothing, or an entry of ours was put there.
 func (c *Catalog) atHead(at time.Duration) {

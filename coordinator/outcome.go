@@ -240,28 +240,20 @@ func (c *Catalog) List(_ context.Context, r ListRequest) (Listed, error) {
 
 // decidedPage lists decided transactions, newest first, below a place.
 func (c *Catalog) decidedPage(filter twophase.TableID, before uint64, size int) (page []Outcome, next string) {
-	type row struct {
-		place uint64
-		id    twophase.TxnID
-		o     *twophase.Outcome
-	}
+	last := uint64(0)
 	c.ledger.read(func(s *twophase.State) {
-		var rows []row
-		s.Outcomes(func(id twophase.TxnID, o *twophase.Outcome) bool {
-			place := uint64(o.Position)<<20 | uint64(o.Index)
-			if place < before && (filter == "" || writes(o, filter)) {
-				rows = append(rows, row{place, id, o})
+		s.OutcomesBefore(twophase.Position(before>>20), uint32(before&(1<<20-1)), func(id twophase.TxnID, o *twophase.Outcome) bool {
+			if filter != "" && !writes(o, filter) {
+				return true
 			}
+			if len(page) == size {
+				next = encodePage(last)
+				return false
+			}
+			last = uint64(o.Position)<<20 | uint64(o.Index)
+			page = append(page, c.outcomeOf(s, id, o))
 			return true
 		})
-		slices.SortFunc(rows, func(a, b row) int { return -compare(a.place, b.place) })
-		for i, r := range rows {
-			if i == size {
-				next = encodePage(rows[i-1].place)
-				break
-			}
-			page = append(page, c.outcomeOf(s, r.id, r.o))
-		}
 	})
 	return page, next
 }

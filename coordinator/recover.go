@@ -39,15 +39,43 @@ func (c *Catalog) loadCheckpoint(ctx context.Context, at twophase.Checkpointed) 
 	if err != nil {
 		return nil, err
 	}
-	return twophase.DecodeCheckpoint(index, func(ref twophase.ObjectRef) ([]byte, error) {
-		return c.readCheckpoint(ctx, ref)
-	})
+	refs, err := twophase.CheckpointSegments(index)
+	if err != nil {
+		return nil, err
+	}
+	return twophase.DecodeCheckpoint(index, c.segments(ctx, refs))
+}
+
+// segmentsAhead is how many segments are read at once: over a network it is what a start
+// with a long history waits for.
+const segmentsAhead = 16
+
+// segments reads segments ahead of those who ask for them in their order.
+func (c *Catalog) segments(ctx context.Context, refs []twophase.ObjectRef) func(twophase.ObjectRef) ([]byte, error) {
+	var got [][]byte
+	return func(twophase.ObjectRef) ([]byte, error) {
+		if len(got) == 0 {
+			got = make([][]byte, min(segmentsAhead, len(refs)))
+			err := parallelIndex(len(got), segmentsAhead, func(i int) (err error) {
+				got[i], err = c.readCheckpoint(ctx, refs[i])
+				return err
+			})
+			if err != nil {
+				return nil, err
+			}
+			refs = refs[len(got):]
+		}
+		b := got[0]
+		got = got[1:]
+		return b, nil
+	}
 }
 
 // newestCheckpoint is the one that the journal's last entry knows of, in its header
 // or among its records.
 func (c *Catalog) newestCheckpoint(ctx context.Context) (at twophase.Checkpointed, err error) {
 	next, err := c.journal.Next(ctx)
+	c.startHead = next
 	if err != nil || next == 0 {
 		return at, damagedEntry(err)
 	}

@@ -197,10 +197,10 @@ func (h *handles) follow(before *foldMarks, e *twophase.Entry) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s := h.c.ledger.state
-	for _, r := range e.Records {
+	for i, r := range e.Records {
 		switch r := r.(type) {
 		case *twophase.Committed:
-			if o := s.Outcome(r.Txn); o != nil && o.Commit == r {
+			if o := s.Outcome(r.Txn); o.By(e, i) {
 				h.decided(o)
 			}
 		case *twophase.Published:

@@ -92,7 +92,7 @@ func (d *definition) knows(f *facts) bool {
 // implements twophase.View. Not safe for concurrent use; the driver owns it.
 type View struct {
 	def   definition
-	files liveSet
+	files viewFiles
 	apps  map[string]int64
 	// pending are the paths that undelivered changes add, by change.
 	pending map[PathHash]twophase.ChangeNumber
@@ -112,7 +112,7 @@ var (
 // NewView takes the state over: its live set becomes the view's, and the caller
 // must not use the state any more, save for Profile.
 func NewView(s *State) *View {
-	return &View{def: definitionOf(s.profile), files: s.files, apps: s.txns, pending: map[PathHash]twophase.ChangeNumber{}}
+	return &View{def: definitionOf(s.profile), files: newViewFiles(s.files), apps: s.txns, pending: map[PathHash]twophase.ChangeNumber{}}
 }
 
 // Apply advances the view by a decided change (with its number) or by a recorded
@@ -133,7 +133,7 @@ func (v *View) Apply(change twophase.ChangeNumber, blob twophase.Facts) (rebuild
 	}
 	for i := range f.adds.len() {
 		path := PathHash(f.adds.at(i))
-		v.files.add(path, live{dv: dvAt(f.addDVs, i)})
+		v.files.add(path, dvAt(f.addDVs, i))
 		if change > 0 {
 			v.pending[path] = change
 		}

@@ -11,6 +11,21 @@ import (
 	"github.com/txcoord/txcoord/twophase/recordpb"
 )
 
+// Stored says that objects of the last checkpoint that was encoded are durable. As long as
+// they stay part of later ones of its series, those have them without their bytes. Like
+// Apply, a call excludes others.
+func (s *State) Stored(segments []CheckpointObject) {
+	stored := make(map[ObjectRef]bool, len(segments))
+	for _, o := range segments {
+		stored[o.Ref] = true
+	}
+	for at, o := range s.encoded {
+		if stored[o.Ref] {
+			s.encoded[at] = CheckpointObject{Ref: o.Ref}
+		}
+	}
+}
+
 // checkpointNameLength is how much of its hash an object's name holds.
 const checkpointNameLength = 32
 
@@ -67,6 +82,7 @@ func (s *State) headToPB() *recordpb.CheckpointHead {
 		TimeMs: int64(s.time), Floor: uint64(s.floor), FloorTimeMs: int64(s.floorTime), Snapshot: uint64(s.shown),
 		Caps: capsToPB(&s.caps), CodecEnabled: s.codec, Writer: s.writer, Checkpoint: checkpointedToPB(&s.checkpoint),
 		CheckpointAt: uint64(s.checkpointAt), MovedTo: s.movedTo, Rebuilt: uint64(s.rebuilt), Rebuilding: s.rebuilding,
+		Names: s.names.list,
 	}
 	for _, c := range s.waiting {
 		h.Waiting = append(h.Waiting, &recordpb.Waiting{Sealed: c.sealed, Txns: mapTo(c.txns, txnToPB)})
@@ -89,7 +105,8 @@ func tableToPB(t *Table) *recordpb.Table {
 		NextChange: int64(t.Next), SnapshotVersion: int64(t.Shown), Released: t.Released, ReleasedMs: int64(t.ReleasedAt), HistoryFloor: int64(t.PastFloor), Created: t.Created,
 		Pending: mapTo(t.Pending, changeToPB), Diverged: mapTo(t.Diverged, changeToPB),
 	}
-	for _, p := range t.Past {
+	m.Past = mapTo(t.past.blocks, func(b pastBlock) []byte { return b.packed })
+	for _, p := range t.past.tail {
 		m.History = append(m.History, &recordpb.History{
 			Version: int64(p.Version), Change: int64(p.Change), Txn: txnToPB(p.Txn),
 			Facts: p.Facts, FactsRef: refToPB(p.FactsRef),
@@ -126,16 +143,6 @@ func outcomeToPB(o *Outcome) *recordpb.Outcome {
 	return m
 }
 
-func snapshotToPB(s *Snapshot) *recordpb.Snapshot {
-	return &recordpb.Snapshot{
-		Version: uint64(s.Version), TimeMs: int64(s.Time), Position: uint64(s.Position), Cause: s.Kind, Txns: mapTo(s.Txns, txnToPB),
-		Tables: mapTo(s.Tables, func(t SnapshotTable) *recordpb.SnapshotTable {
-			return &recordpb.SnapshotTable{Table: string(t.Table), Version: int64(t.Version)}
-		}),
-		Removed: mapTo(s.Removed, func(id TableID) string { return string(id) }), AsOfMs: int64(s.AsOf),
-	}
-}
-
 func freezeFromPB(m *recordpb.Table) (*Freeze, error) {
 	if m.GetFrozen() == nil {
 		return nil, nil
@@ -169,7 +176,7 @@ func DecodeCheckpoint(index []byte, load func(ObjectRef) ([]byte, error)) (*Stat
 	s.floor, s.floorTime, s.shown = Position(h.GetFloor()), Time(h.GetFloorTimeMs()), SnapshotVersion(h.GetSnapshot())
 	s.caps, s.codec, s.checkpoint = capsFromPB(h.GetCaps()), h.GetCodecEnabled(), checkpointedFromPB(h.GetCheckpoint())
 	s.checkpointAt, s.movedTo = Position(h.GetCheckpointAt()), h.GetMovedTo()
-	s.rebuilt, s.rebuilding = SnapshotVersion(h.GetRebuilt()), h.GetRebuilding()
+	s.rebuilt, s.rebuilding, s.names = SnapshotVersion(h.GetRebuilt()), h.GetRebuilding(), newNames(h.GetNames())
 	for _, t := range h.GetTags() {
 		s.tags[t.GetName()] = SnapshotVersion(t.GetSnapshot())
 	}
@@ -179,18 +186,31 @@ func DecodeCheckpoint(index []byte, load func(ObjectRef) ([]byte, error)) (*Stat
 		}
 	}
 	var tables []*recordpb.Table
-	for _, ref := range m.GetSegments() {
+	for i, ref := range m.GetSegments() {
 		seg, err := loadSegment(refFromPB(ref), load)
 		if err != nil {
 			return nil, err
 		}
 		tables = append(tables, seg.GetTables()...)
-		s.loadOutcomes(seg)
+		if err := s.loadPast(seg); err != nil {
+			return nil, fmt.Errorf("checkpoint segment %s: %w", m.GetSegments()[i].GetName(), err)
+		}
 	}
+	slices.SortFunc(s.snapshots, func(a, b *Snapshot) int { return cmp.Compare(a.Version, b.Version) })
 	if err := s.loadTables(tables); err != nil {
 		return nil, err
 	}
 	return s, s.loadRounds(h)
+}
+
+// CheckpointSegments are the segments that an index names, in the order in which
+// DecodeCheckpoint asks for them.
+func CheckpointSegments(index []byte) ([]ObjectRef, error) {
+	var m recordpb.CheckpointIndex
+	if err := proto.Unmarshal(index, &m); err != nil {
+		return nil, fmt.Errorf("decode checkpoint index: %w", err)
+	}
+	return mapTo(m.GetSegments(), refFromPB), nil
 }
 
 func loadSegment(ref ObjectRef, load func(ObjectRef) ([]byte, error)) (*recordpb.Segment, error) {
@@ -211,34 +231,59 @@ func loadSegment(ref ObjectRef, load func(ObjectRef) ([]byte, error)) (*recordpb
 	return &seg, nil
 }
 
-func (s *State) loadOutcomes(seg *recordpb.Segment) {
+// loadPast takes outcomes and snapshots of a segment.
+func (s *State) loadPast(seg *recordpb.Segment) error {
 	for _, m := range seg.GetOutcomes() {
-		o := &Outcome{Position: Position(m.GetPosition()), Index: m.GetIndex(), Time: Time(m.GetTimeMs()), Snapshot: SnapshotVersion(m.GetSnapshot())}
-		if m.GetAbort() != nil {
-			o.Abort = abortedFromPB(m.GetAbort())
-			s.decide(o.Abort.Txn, o)
-			continue
+		id, o := outcomeFromPB(m)
+		if s.isDecided(id) {
+			return fmt.Errorf("transaction %s is there twice", id)
 		}
-		o.Commit = committedFromPB(m.GetCommit())
-		o.Parts = mapTo(m.GetParts(), func(p *recordpb.PartOutcome) PartOutcome {
-			return PartOutcome{
-				Change: ChangeNumber(p.GetChange()), Status: Status(p.GetStatus()), Version: Version(p.GetVersion()),
-				Place: p.GetPlace(), Conflict: conflictFromPB(p.GetConflict()),
-			}
-		})
-		s.decide(o.Commit.Txn, o)
+		s.decide(id, o)
+		s.compact(id)
+	}
+	for _, run := range seg.GetSettled() {
+		if err := s.loadSettled(run); err != nil {
+			return err
+		}
 	}
 	for _, m := range seg.GetSnapshots() {
-		s.snapshots = append(s.snapshots, &Snapshot{
-			Version: SnapshotVersion(m.GetVersion()), Time: Time(m.GetTimeMs()), Position: Position(m.GetPosition()), Kind: m.GetCause(),
-			Txns: mapTo(m.GetTxns(), txnFromPB),
-			Tables: mapTo(m.GetTables(), func(t *recordpb.SnapshotTable) SnapshotTable {
-				return SnapshotTable{TableID(t.GetTable()), Version(t.GetVersion())}
-			}),
-			Removed: mapTo(m.GetRemoved(), func(id string) TableID { return TableID(id) }), AsOf: Time(m.GetAsOfMs()),
-		})
+		sn := snapshotFromPB(m)
+		s.nameSnapshot(sn)
+		s.snapshots = append(s.snapshots, sn)
 	}
-	slices.SortFunc(s.snapshots, func(a, b *Snapshot) int { return cmp.Compare(a.Version, b.Version) })
+	for _, run := range seg.GetShown() {
+		if err := s.loadSnapshots(run); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func outcomeFromPB(m *recordpb.Outcome) (TxnID, *Outcome) {
+	o := &Outcome{Position: Position(m.GetPosition()), Index: m.GetIndex(), Time: Time(m.GetTimeMs()), Snapshot: SnapshotVersion(m.GetSnapshot())}
+	if m.GetAbort() != nil {
+		o.Abort = abortedFromPB(m.GetAbort())
+		return o.Abort.Txn, o
+	}
+	o.Commit = committedFromPB(m.GetCommit())
+	o.Parts = mapTo(m.GetParts(), func(p *recordpb.PartOutcome) PartOutcome {
+		return PartOutcome{
+			Change: ChangeNumber(p.GetChange()), Status: Status(p.GetStatus()), Version: Version(p.GetVersion()),
+			Place: p.GetPlace(), Conflict: conflictFromPB(p.GetConflict()),
+		}
+	})
+	return o.Commit.Txn, o
+}
+
+func snapshotFromPB(m *recordpb.Snapshot) *Snapshot {
+	return &Snapshot{
+		Version: SnapshotVersion(m.GetVersion()), Time: Time(m.GetTimeMs()), Position: Position(m.GetPosition()), Kind: m.GetCause(),
+		Txns: mapTo(m.GetTxns(), txnFromPB),
+		Tables: mapTo(m.GetTables(), func(t *recordpb.SnapshotTable) SnapshotTable {
+			return SnapshotTable{TableID(t.GetTable()), Version(t.GetVersion())}
+		}),
+		Removed: mapTo(m.GetRemoved(), func(id string) TableID { return TableID(id) }), AsOf: Time(m.GetAsOfMs()),
+	}
 }
 
 func (s *State) loadTables(in []*recordpb.Table) error {
@@ -248,14 +293,19 @@ func (s *State) loadTables(in []*recordpb.Table) error {
 			Identity: hashFromPB(m.GetIdentity()), Marker: ChangeNumber(m.GetMarker()), Next: ChangeNumber(m.GetNextChange()),
 			Shown: Version(m.GetSnapshotVersion()), Released: m.GetReleased(), ReleasedAt: Time(m.GetReleasedMs()), PastFloor: Version(m.GetHistoryFloor()),
 		}
+		for _, b := range m.GetPast() {
+			if err := t.past.load(b); err != nil {
+				return fmt.Errorf("checkpoint: history of table %s: %w", t.Table, err)
+			}
+		}
 		byChange := map[ChangeNumber]*Past{}
 		for _, h := range m.GetHistory() {
 			p := &Past{
 				Version: Version(h.GetVersion()), Change: ChangeNumber(h.GetChange()), Txn: txnFromPB(h.GetTxn()),
 				Facts: h.GetFacts(), FactsRef: refFromPB(h.GetFactsRef()),
 			}
-			t.Past = append(t.Past, p)
-			t.pastBytes += p.cost()
+			t.past.tail = append(t.past.tail, p)
+			t.past.bytes += p.cost()
 			byChange[p.Change] = p
 		}
 		var err error
@@ -287,7 +337,7 @@ func (s *State) loadChanges(t *Table, in []*recordpb.Change, past map[ChangeNumb
 	var out []*Change
 	for _, m := range in {
 		c := &Change{Number: ChangeNumber(m.GetNumber()), Txn: txnFromPB(m.GetTxn()), past: past[ChangeNumber(m.GetNumber())]}
-		o := s.outcomes[c.Txn]
+		o := s.unsettled[c.Txn]
 		if o == nil || o.Commit == nil {
 			return nil, fmt.Errorf("checkpoint: change %d of table %s names transaction %s, which is not there", c.Number, t.Table, c.Txn)
 		}
@@ -331,7 +381,7 @@ func (s *State) loadRounds(h *recordpb.CheckpointHead) error {
 // those that leave with one.
 func (s *State) eachWritten(txns []TxnID, do func(TableID)) error {
 	for _, id := range txns {
-		o := s.outcomes[id]
+		o := s.unsettled[id]
 		if o == nil || o.Commit == nil {
 			return fmt.Errorf("checkpoint: transaction %s is in a round and not decided", id)
 		}

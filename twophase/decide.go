@@ -84,7 +84,7 @@ func (d *decision) transaction(r *Request) Answer {
 }
 
 func (d *decision) abort(a *Aborted) Answer {
-	if _, seen := d.seen[a.Txn]; seen || d.outcomes[a.Txn] != nil {
+	if _, seen := d.seen[a.Txn]; seen || d.isDecided(a.Txn) {
 		return Answer{Recorded: true} // the fold has, or will have, the answer
 	}
 	if bad := d.aged(a.Txn, a.Begun); bad != nil {
@@ -133,7 +133,7 @@ func (d *decision) commit(req *CommitRequest) Answer {
 // again answers a commit whose id is decided, by an entry or in this group. Only
 // the same digests are the same commit (R8).
 func (d *decision) again(c *Committed) (Answer, bool) {
-	if o := d.outcomes[c.Txn]; o != nil {
+	if o := d.Outcome(c.Txn); o != nil {
 		if o.Commit != nil && !o.Commit.samePieces(c) && !d.weak.has(weakAnyDigest) {
 			return refuse(Refused{Reason: ReasonOtherDigests, Txn: c.Txn}), true
 		}
@@ -227,7 +227,7 @@ func (d *decision) earlierAttempts(c *Committed) *Refused {
 	}
 	for n := first; n < c.Attempt; n++ {
 		id := DeriveTxnID(d.catalog, c.Key, n)
-		o := d.outcomes[id]
+		o := d.Outcome(id)
 		switch {
 		case o == nil:
 			return &Refused{Reason: ReasonEarlierAttempt, Txn: id, Detail: fmt.Sprintf("attempt %d is undecided or forgotten", n)}

@@ -92,8 +92,8 @@ func (d *decision) since(req *CommitRequest, t *Table, read ReadPoint, facts Fac
 		}
 	}
 	var missing []ObjectRef
-	for _, p := range t.Past {
-		if p.Version != NoVersion && p.Version <= read.Version || walked[p.Txn] {
+	for p := range t.past.after(read.Version) {
+		if walked[p.Txn] {
 			continue
 		}
 		f, ok := d.facts(p.Facts, p.FactsRef)

@@ -9,11 +9,11 @@ import "sort"
 // the floor and nothing pending names it. No outcome alone is no reason: the
 // transaction may be decided at any moment.
 func (s *State) MaySweep(txn TxnID, begun Position) bool {
-	o := s.outcomes[txn]
-	if o == nil {
+	if !s.isDecided(txn) {
 		return begun < s.floor || s.weak.has(weakSweepsUnknown)
 	}
-	return o.settled()
+	o := s.unsettled[txn]
+	return o == nil || o.settled()
 }
 
 // HistoryLost reports whether the newest manifest object is newer than the fold

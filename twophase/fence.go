@@ -53,7 +53,7 @@ func (t *Table) Fencing() (Fencing, TxnID) {
 // the moment of the answer, and nothing of it was given up (R11). A mode that changed
 // since the request was checked, or since the decision, means waiting for PUBLISHED.
 func (s *State) DecidedSuffices(id TxnID) bool {
-	o := s.outcomes[id]
+	o := s.Outcome(id)
 	if o == nil || o.Commit == nil {
 		return false
 	}

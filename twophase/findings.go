@@ -153,23 +153,25 @@ func (f *fold) deliver(t *Table, found []FoundVersion) {
 		return true
 	})
 	t.Recorded, t.Identity = last.Version, last.Identity
+	f.pack(t)
 	f.fencePublished(t, fence)
 }
 
 // mark notes what became of a change. After giving changes up the table is swept.
 func (f *fold) mark(t *Table, c *Change, what PartOutcome) {
-	f.touched(f.outcomes[c.Txn]).Parts[c.place] = what
+	f.touched(f.unsettled[c.Txn]).Parts[c.place] = what
 	if what.Status == StatusDelivered {
 		c.past.Version = what.Version
 		return
 	}
 	c.past.gone = true
-	t.pastBytes -= c.past.cost()
+	t.past.bytes -= c.past.cost()
 }
 
 // sweep takes changes that were given up out of the history: no version holds them.
-func (t *Table) sweep() {
-	t.Past = slices.DeleteFunc(t.Past, func(p *Past) bool { return p.gone })
+func (f *fold) sweep(t *Table) {
+	t.past.tail = slices.DeleteFunc(t.past.tail, func(p *Past) bool { return p.gone })
+	f.pack(t)
 }
 
 // present is a live table whose log still is its own: what stands in the place of a
@@ -220,7 +222,7 @@ func (f *fold) barrier(r *Barrier) {
 		}
 		return named[c.Txn]
 	})
-	t.sweep()
+	f.sweep(t)
 	f.judge(t, r.Verdicts)
 	t.Recorded, t.Identity = r.Version, r.Identity
 	f.moved(t, "barrier")
@@ -277,7 +279,7 @@ func (f *fold) judge(t *Table, verdicts []Verdict) {
 		}
 		return ok
 	})
-	t.sweep()
+	f.sweep(t)
 }
 
 // takes reports whether a range follows the recorded version, and its marker is one
@@ -313,6 +315,7 @@ func (f *fold) ranged(r *Range) {
 	})
 	f.judge(t, r.Verdicts)
 	t.Recorded, t.Identity, t.Marker, t.MetaDataID = r.To, r.Identity, r.Marker, r.MetaDataID
+	f.pack(t)
 	t.PastFloor = r.To // no facts exist for the span
 	if t.Mode == ModeFenced {
 		f.openUp(t, "") // nor does anybody know who wrote in it

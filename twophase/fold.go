@@ -28,6 +28,7 @@ func (s *State) Apply(e *Entry, hash Hash) error {
 		f.apply(r)
 	}
 	f.turnRounds()
+	s.compact(f.changed...)
 	s.next, s.previous = e.Position+1, hash
 	return nil
 }
@@ -51,6 +52,8 @@ type fold struct {
 	*State
 	entry *Entry
 	index uint32
+	// changed are transactions to which nothing may happen any more after this entry.
+	changed []TxnID
 	// closed are the tables of rounds that this entry closed.
 	closed map[TableID]bool
 }
@@ -124,7 +127,7 @@ func (f *fold) live(id TableID) *Table {
 
 // committed decides a transaction, unless a record before it did (R5).
 func (f *fold) committed(c *Committed) {
-	if f.outcomes[c.Txn] != nil {
+	if f.isDecided(c.Txn) {
 		return
 	}
 	if !f.catalogTakes(c) {
@@ -133,6 +136,7 @@ func (f *fold) committed(c *Committed) {
 	f.createTables(c)
 	o := &Outcome{Commit: c, Position: f.entry.Position, Index: f.index, Time: f.entry.Time, Parts: make([]PartOutcome, len(c.Parts))}
 	f.decide(c.Txn, o)
+	f.changed = append(f.changed, c.Txn)
 	for i := range c.Parts {
 		p := &c.Parts[i]
 		t := f.tables[p.Table]
@@ -152,8 +156,9 @@ func (f *fold) committed(c *Committed) {
 }
 
 func (f *fold) aborted(a *Aborted) {
-	if f.outcomes[a.Txn] == nil {
+	if !f.isDecided(a.Txn) {
 		f.decide(a.Txn, &Outcome{Abort: a, Position: f.entry.Position, Index: f.index, Time: f.entry.Time})
+		f.changed = append(f.changed, a.Txn)
 	}
 }
 
@@ -203,7 +208,7 @@ func (f *fold) released(r *Released) {
 
 // dismiss takes a table out of the catalog.
 func (f *fold) dismiss(t *Table) {
-	t.Released, t.Past, t.pastBytes, t.Leaving, t.ReleasedAt, t.Held = true, nil, 0, TxnID{}, f.entry.Time, nil
+	t.Released, t.past, t.Leaving, t.ReleasedAt, t.Held = true, history{}, TxnID{}, f.entry.Time, nil
 	delete(f.byName, t.Name)
 	delete(f.byURI, t.URI)
 }
@@ -217,13 +222,18 @@ func (s *State) engaged(t *Table) bool {
 }
 
 // floorRaised forgets settled outcomes that were decided below the floor (R6),
-// and the snapshots of that time, which the manifests still hold.
+// the snapshots of that time, which the manifests still hold, and the history of that
+// time, which the logs still hold (R14).
 func (f *fold) floorRaised(r *FloorRaised) {
 	if r.Floor <= f.floor || r.Floor > f.next {
 		return
 	}
 	f.floor = r.Floor
 	f.forget()
+	for _, t := range f.tables {
+		t.forgetPastBelow(f.floor)
+	}
+	f.stale(tableSegments)
 	keep := slices.IndexFunc(f.snapshots, func(s *Snapshot) bool { return s.Position >= f.floor })
 	switch {
 	case keep < 0 && len(f.snapshots) > 0:
@@ -247,33 +257,16 @@ func (f *fold) tagged(r *Tagged) {
 func (f *fold) snapshot(kind string, txns []TxnID, tables []SnapshotTable, removed []TableID) SnapshotVersion {
 	f.shown++
 	delete(f.encoded, segment{snapshotSegments, uint64(f.shown) / snapshotsPerSegment})
-	for _, st := range tables {
-		f.tables[st.Table].Shown = st.Version
+	for i, st := range tables {
+		t := f.tables[st.Table]
+		t.Shown = st.Version
+		tables[i].Table = t.Table // no copy of the id for each snapshot
 	}
-	f.snapshots = append(f.snapshots, &Snapshot{
+	sn := &Snapshot{
 		Version: f.shown, Time: f.entry.Time, Position: f.entry.Position,
-		Kind: kind, Txns: txns, Tables: tables, Removed: removed, AsOf: f.entry.Time,
-	})
+		Kind: kind, Txns: slices.Clip(txns), Tables: tables, Removed: removed, AsOf: f.entry.Time,
+	}
+	f.nameSnapshot(sn)
+	f.snapshots = append(f.snapshots, sn)
 	return f.shown
 }
-
-// remember appends to a table's history. Past the bound it forgets the oldest
-// recorded quarter, so that forgetting is rare (R14).
-func (s *State) remember(t *Table, p *Past) {
-	t.Past = append(t.Past, p)
-	t.pastBytes += p.cost()
-	if t.pastBytes <= s.historyBytes {
-		return
-	}
-	drop := 0
-	for t.pastBytes > s.historyBytes/4*3 && drop < len(t.Past)-1 && t.Past[drop].Version != NoVersion {
-		t.PastFloor = max(t.PastFloor, t.Past[drop].Version)
-		t.pastBytes -= t.Past[drop].cost()
-		drop++
-	}
-	if drop > 0 {
-		t.Past = slices.Clone(t.Past[drop:])
-	}
-}
-
-func (p *Past) cost() int { return len(p.Facts) + len(p.FactsRef.Name) + 64 }

@@ -197,7 +197,8 @@ func (t *Table) thaws(r *Thawed) bool {
 // settle makes what was given up on a table stay so.
 func (f *fold) settle(t *Table) {
 	for _, c := range t.Diverged {
-		f.touched(f.outcomes[c.Txn]).Parts[c.place].Status = StatusNotApplied
+		f.touched(f.unsettled[c.Txn]).Parts[c.place].Status = StatusNotApplied
+		f.changed = append(f.changed, c.Txn)
 	}
 	t.Diverged = nil
 }
@@ -212,7 +213,7 @@ func (f *fold) abandon(t *Table) {
 		})
 	}
 	t.Pending = nil
-	t.sweep()
+	f.sweep(t)
 	t.Frozen.Resolved = true
 }
 
@@ -220,7 +221,7 @@ func (f *fold) abandon(t *Table) {
 func (f *fold) refreeze() {
 	for _, id := range sortedKeys(f.tables) {
 		for _, c := range f.tables[id].Diverged {
-			f.freezeFor(f.tables[id], c, f.outcomes[c.Txn].Parts[c.place].Conflict)
+			f.freezeFor(f.tables[id], c, f.unsettled[c.Txn].Parts[c.place].Conflict)
 		}
 	}
 	for _, r := range f.rounds {

@@ -161,9 +161,9 @@ func (r *modelRun) fold(d Decision) {
 			delete(r.m.gone, rec.Txn)
 			r.m.decided[rec.Txn], r.m.at[rec.Txn] = nil, e.Position
 		case *Published:
-			closed = r.m.publish(rec)
+			closed = r.m.publish(rec, e.Position)
 		case *Foreign:
-			r.m.foreign(rec)
+			r.m.foreign(rec, e.Position)
 		case *FloorRaised:
 			r.m.raise(rec.Floor)
 		case *Held:
@@ -183,12 +183,12 @@ func (m *model) commit(c *Committed, pos Position) {
 	}
 }
 
-func (m *model) deliver(t *modelTable, found []FoundVersion) {
+func (m *model) deliver(t *modelTable, found []FoundVersion, pos Position) {
 	for _, v := range found {
 		for _, txn := range v.Txns {
 			for _, it := range t.past {
 				if it.txn == txn && it.version == NoVersion && !it.lost { // not an older life of the id
-					it.version = v.Version
+					it.version, it.at = v.Version, pos
 					t.state = t.state.after(it.change)
 				}
 			}
@@ -197,10 +197,10 @@ func (m *model) deliver(t *modelTable, found []FoundVersion) {
 	}
 }
 
-func (m *model) publish(p *Published) []TableID {
+func (m *model) publish(p *Published, pos Position) []TableID {
 	var closed []TableID
 	for _, pt := range p.Tables {
-		m.deliver(m.tables[pt.Table], pt.Versions)
+		m.deliver(m.tables[pt.Table], pt.Versions, pos)
 	}
 	m.rounds = slices.DeleteFunc(m.rounds, func(r *modelRound) bool {
 		if r.id == p.Round {
@@ -212,9 +212,9 @@ func (m *model) publish(p *Published) []TableID {
 }
 
 // foreign applies a foreign version and judges what is pending by the whole state.
-func (m *model) foreign(f *Foreign) {
+func (m *model) foreign(f *Foreign, pos Position) {
 	t := m.tables[f.Table]
-	m.deliver(t, f.Found)
+	m.deliver(t, f.Found, pos)
 	ch := toyRules{&m.w.changes}.change(f.Facts)
 	t.state, t.recorded = t.state.after(ch), f.Version
 	s := t.state
@@ -226,7 +226,7 @@ func (m *model) foreign(f *Foreign) {
 		it.lost = true
 		m.freeze(it.txn)
 	}
-	t.past = append(t.past, &modelItem{change: ch, version: f.Version})
+	t.past = append(t.past, &modelItem{change: ch, version: f.Version, at: pos})
 }
 
 // freeze refuses commits on the tables of the change's round, or of its transaction.
@@ -256,7 +256,8 @@ func (m *model) chill() {
 	}
 }
 
-// raise forgets what is settled: aborted, or published in a closed round.
+// raise forgets what is settled: aborted, or published in a closed round; and of each
+// table's history what was recorded before, up to the first that was not.
 func (m *model) raise(floor Position) {
 	if floor <= m.floor {
 		return
@@ -265,6 +266,17 @@ func (m *model) raise(floor Position) {
 	for txn, c := range m.decided {
 		if m.at[txn] < floor && m.settled(txn, c) {
 			m.gone[txn] = true
+		}
+	}
+	for _, t := range m.tables {
+		for _, it := range t.past {
+			if it.lost {
+				continue
+			}
+			if it.version == NoVersion || it.at >= floor {
+				break
+			}
+			t.floor = max(t.floor, it.version)
 		}
 	}
 }

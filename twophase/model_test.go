@@ -17,7 +17,8 @@ type modelTable struct {
 	past     []*modelItem
 	next     ChangeNumber
 	frozen   bool
-	held     bool // by an operator
+	held     bool    // by an operator
+	floor    Version // read points below it cannot be checked any more
 }
 
 // modelItem is a change or a foreign version, in the order of the journal.
@@ -25,7 +26,8 @@ type modelItem struct {
 	change  *toyChange
 	txn     TxnID
 	number  ChangeNumber
-	version Version // NoVersion while pending
+	version Version  // NoVersion while pending
+	at      Position // of the entry that recorded the version
 	lost    bool
 }
 
@@ -155,6 +157,8 @@ func (m *model) check(c *Committed, group []*Committed) string {
 			return "abort " + RuleTableReplaced.String()
 		case !p.Read.Blind && p.Read.Version > t.recorded:
 			return "refused " + ReasonReadPointAhead.String()
+		case !p.Read.Blind && p.Read.Version < t.floor:
+			return "refused " + ReasonReadPointTooOld.String()
 		}
 		view, undelivered := m.view(p.Table), m.undelivered(p.Table)
 		var before []*toyChange

@@ -61,7 +61,7 @@ func (f *fold) past(t *Registered) {
 // recall remembers a committed transaction, so that its key is known, and the same call
 // finds it done (R6, R8). What no log has of it is given up.
 func (f *fold) recall(k *Known, place uint32) {
-	if f.outcomes[k.Txn] != nil || len(k.Parts) == 0 {
+	if f.isDecided(k.Txn) || len(k.Parts) == 0 {
 		return
 	}
 	snapshot := k.Snapshot
@@ -85,6 +85,7 @@ func (f *fold) recall(k *Known, place uint32) {
 		}
 	}
 	f.decide(k.Txn, o)
+	f.changed = append(f.changed, k.Txn)
 }
 
 // resumed ends the rebuild: from here on the journal is like any other.
@@ -108,7 +109,7 @@ func (f *fold) resumed(r *Rebuilt) {
 
 // recalled are the transactions that a snapshot is the first to show, in their order.
 func (f *fold) recalled(first SnapshotVersion) (out []TxnID) {
-	for id, o := range f.outcomes {
+	for id, o := range f.Outcomes {
 		if o.Snapshot == first {
 			out = append(out, id)
 		}

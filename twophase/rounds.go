@@ -81,11 +81,6 @@ func (c *component) touches(tables map[TableID]bool) bool {
 	return false
 }
 
-func (s *State) byDecision(a, b TxnID) int {
-	x, y := s.outcomes[a], s.outcomes[b]
-	return cmp.Or(cmp.Compare(x.Position, y.Position), cmp.Compare(x.Index, y.Index))
-}
-
 // turnRounds opens what can be opened after an entry and seals what was passed
 // over (R2): a component becomes a round when none of its tables is in an open
 // round or in a component that waits in front of it (A15).
@@ -169,14 +164,17 @@ func (s *State) enter(r *Round) {
 // close ends a round: its delivered changes are published, its tables are free.
 func (f *fold) close(r *Round, snapshot SnapshotVersion) {
 	for _, txn := range r.Txns {
-		o := f.touched(f.outcomes[txn])
+		o := f.touched(f.unsettled[txn])
 		o.Snapshot = snapshot
 		for i := range o.Parts {
 			if o.Parts[i].Status == StatusDelivered {
 				o.Parts[i].Status = StatusPublished
 			}
 		}
-		o.Commit = o.Commit.bare() // the history keeps the facts that rules still need (R14)
+		if !o.settled() {
+			o.Commit = o.Commit.bare() // the history keeps the facts that rules still need (R14)
+		}
+		f.changed = append(f.changed, txn)
 	}
 	if f.closed == nil {
 		f.closed = map[TableID]bool{}

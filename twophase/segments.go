@@ -31,7 +31,7 @@ const (
 
 // decide notes what an entry, or a checkpoint, says of a transaction.
 func (s *State) decide(id TxnID, o *Outcome) {
-	s.outcomes[id] = o
+	s.unsettled[id] = o
 	at := uint64(o.Position) / positionsPerSegment
 	s.ranges[at] = append(s.ranges[at], id)
 	s.touched(o)
@@ -70,12 +70,13 @@ func (s *State) forget() {
 		}
 		before := len(ids)
 		ids = slices.DeleteFunc(ids, func(id TxnID) bool {
-			o := s.outcomes[id]
-			if o.Position >= s.floor || !o.settled() {
+			position, _, t := s.decidedAt(id)
+			if o := s.unsettled[id]; position >= s.floor || o != nil && !o.settled() {
 				return false
 			}
-			s.floorTime = max(s.floorTime, o.Time)
-			delete(s.outcomes, id)
+			s.floorTime = max(s.floorTime, t)
+			delete(s.unsettled, id)
+			delete(s.settled, id)
 			return true
 		})
 		if len(ids) < before {
@@ -97,15 +98,12 @@ func (s *State) segments() (out []CheckpointObject) {
 		place++
 	}
 	for _, at := range slices.Sorted(maps.Keys(s.ranges)) {
-		out = append(out, s.segment(segment{outcomeSegments, at}, func() *recordpb.Segment {
-			ids := slices.SortedFunc(slices.Values(s.ranges[at]), s.byDecision)
-			return &recordpb.Segment{Outcomes: mapTo(ids, func(id TxnID) *recordpb.Outcome { return outcomeToPB(s.outcomes[id]) })}
-		}))
+		out = append(out, s.segment(segment{outcomeSegments, at}, func() *recordpb.Segment { return s.outcomesToPB(at) }))
 	}
 	for _, run := range runs(s.snapshots, func(sn *Snapshot) uint64 { return uint64(sn.Version) / snapshotsPerSegment }) {
 		at := segment{snapshotSegments, uint64(run[0].Version) / snapshotsPerSegment}
 		out = append(out, s.segment(at, func() *recordpb.Segment {
-			return &recordpb.Segment{Snapshots: mapTo(run, snapshotToPB)}
+			return &recordpb.Segment{Shown: [][]byte{s.packSnapshots(run)}}
 		}))
 	}
 	return out

@@ -218,13 +218,13 @@ func (c *checker) markTable(m *marks, id TableID) {
 
 // compare asks what an entry did.
 func (c *checker) compare(was marks, e *Entry) {
-	for _, r := range e.Records {
+	for i, r := range e.Records {
 		c.counts[r.kind()]++
 		switch r := r.(type) {
 		case *Committed:
-			c.decided(was, r)
+			c.decided(was, r, c.ref.Outcome(r.Txn).By(e, i))
 		case *Aborted:
-			if o := c.ref.outcomes[r.Txn]; o != nil && o.Abort == r {
+			if c.ref.Outcome(r.Txn).By(e, i) {
 				c.counts["abort: "+r.Rule.String()]++
 				c.once(r.Txn)
 			}
@@ -290,10 +290,10 @@ func (c *checker) healthy(t *Table) bool {
 	return p.epoch == c.epochs[t.Table] && metaName(p.state.meta) == t.MetaDataID && p.owner
 }
 
-// decided checks a commit record that counts.
-func (c *checker) decided(was marks, r *Committed) {
-	o := c.ref.outcomes[r.Txn]
-	if o == nil || o.Commit == nil || o.Position != c.ref.Next()-1 || !o.Commit.samePieces(r) || c.digests[r.Txn] == o.Commit {
+// decided checks a commit record, if it counts.
+func (c *checker) decided(was marks, r *Committed, counts bool) {
+	o := c.ref.Outcome(r.Txn)
+	if !counts {
 		return
 	}
 	c.once(r.Txn)
@@ -390,7 +390,7 @@ func (c *checker) archive(p *simPlace) {
 func (c *checker) answered(q *request, a answer) {
 	txn := q.txn()
 	c.w.logf("job %s/%d %s is told %v", q.from.key, q.from.attempt, short(txn), a)
-	o := c.ref.outcomes[txn]
+	o := c.ref.Outcome(txn)
 	switch {
 	case o != nil && (o.Commit != nil) != (a == answerCommitted):
 		c.w.fail(oneAnswer, "%s is told %v, the journal says otherwise", short(txn), a)

@@ -48,7 +48,7 @@ func (w *world) clientAct() {
 func (w *world) unresolved() int {
 	n := 0
 	for _, j := range w.jobs {
-		if j.known == answerNone && w.check.ref.outcomes[j.txn] == nil {
+		if j.known == answerNone && w.check.ref.Outcome(j.txn) == nil {
 			n++
 		}
 	}

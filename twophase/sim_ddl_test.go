@@ -53,7 +53,7 @@ func (w *world) taken(c *Committed) bool {
 	for i := range c.Parts {
 		if p := &c.Parts[i]; p.Create != nil {
 			place := w.placeOf(&Table{Registered: Registered{URI: p.Create.URI}})
-			if w.check.ref.outcomes[c.Txn] == nil && (len(place.commits) > 0 || len(place.ckpts) > 0) {
+			if w.check.ref.Outcome(c.Txn) == nil && (len(place.commits) > 0 || len(place.ckpts) > 0) {
 				return true
 			}
 		}

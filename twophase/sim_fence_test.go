@@ -164,7 +164,7 @@ func (c *checker) fencesHold(e *Entry) {
 }
 
 func (c *checker) keeps(txn TxnID) {
-	o := c.ref.outcomes[txn]
+	o := c.ref.Outcome(txn)
 	if o == nil || o.settled() && o.Snapshot == 0 {
 		delete(c.promises, txn)
 		return

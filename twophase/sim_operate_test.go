@@ -299,7 +299,7 @@ func (w *world) calmAct() {
 	w.thaw(r)
 	w.letGo(r)
 	for _, j := range w.jobs {
-		if floor, _ := w.check.ref.Floor(); w.check.ref.outcomes[j.txn] == nil && j.begun >= floor {
+		if floor, _ := w.check.ref.Floor(); w.check.ref.Outcome(j.txn) == nil && j.begun >= floor {
 			j.end(w, r, RuleResolved)
 			return
 		}
@@ -315,7 +315,7 @@ func (w *world) unsettled() string {
 		return fmt.Sprintf("%d rounds are open, %d components wait", len(ref.rounds), len(ref.waiting))
 	}
 	for _, j := range w.jobs {
-		o := ref.outcomes[j.txn]
+		o := ref.Outcome(j.txn)
 		if o == nil && j.begun >= floor || o != nil && !o.settled() {
 			return fmt.Sprintf("job %s, %s, is not settled", j.key, short(j.txn))
 		}

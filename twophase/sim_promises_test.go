@@ -46,7 +46,7 @@ func (c *checker) complete(sn *Snapshot, st SnapshotTable) {
 }
 
 func (c *checker) published(sn *Snapshot, txn TxnID) {
-	o := c.ref.outcomes[txn]
+	o := c.ref.Outcome(txn)
 	if o == nil || o.Commit == nil {
 		return // decided under an earlier registration, and forgotten
 	}

@@ -24,7 +24,7 @@ func (c *checker) recorded(was marks, id TableID, r Record) {
 		at = c.w.placeOf(t).past[t.Recorded].state
 	}
 	for _, ch := range was.pending[id] {
-		o := c.ref.outcomes[ch.Txn]
+		o := c.ref.Outcome(ch.Txn)
 		if s := o.Parts[ch.place].Status; s == StatusDiverged || s == StatusNotApplied {
 			c.forgetItem(id, ch.Txn)
 		}
@@ -71,7 +71,7 @@ func (c *checker) taken(was marks, t *Table, r *Foreign) {
 // can conflict with it.
 func (c *checker) abandoned(id TableID) {
 	for _, it := range slices.Clone(c.items[id]) {
-		o := c.ref.outcomes[it.txn]
+		o := c.ref.Outcome(it.txn)
 		if o == nil || o.Commit == nil {
 			continue
 		}

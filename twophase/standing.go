@@ -21,7 +21,7 @@ type Standing struct {
 // Standing is where a decided transaction stands; ok is false unless it is committed,
 // writes something and is not published.
 func (s *State) Standing(id TxnID) (st Standing, ok bool) {
-	o := s.outcomes[id]
+	o := s.Outcome(id)
 	if o == nil || o.Commit == nil || !o.Commit.writes() || o.Snapshot != 0 {
 		return Standing{}, false
 	}

@@ -58,6 +58,11 @@ type Outcome struct {
 	Snapshot SnapshotVersion
 }
 
+// By reports whether the record at a place of an entry decided the transaction.
+func (o *Outcome) By(e *Entry, index int) bool {
+	return o != nil && o.Position == e.Position && o.Index == uint32(index)
+}
+
 // settled reports whether nothing can happen to the transaction any more: its round
 // is closed (until then the round names it), and nothing waits for an operator.
 func (o *Outcome) settled() bool {
@@ -85,18 +90,6 @@ type Change struct {
 	Round *Round
 	place int // of the part in its commit record
 	past  *Past
-}
-
-// Past is a change or a foreign version in a table's history, with its facts.
-type Past struct {
-	// Version that holds it; NoVersion while undelivered.
-	Version Version
-	// Change and Txn are zero for a foreign version.
-	Change   ChangeNumber
-	Txn      TxnID
-	Facts    Facts
-	FactsRef ObjectRef
-	gone     bool // given up; swept at the end of the record
 }
 
 // Freeze says why commits on a table are refused (R12).
@@ -144,10 +137,10 @@ type Table struct {
 	ReleasedAt Time
 	// Pending changes in order of their numbers.
 	Pending []*Change
-	// Past, oldest first, and the version below which read points cannot be checked.
-	Past      []*Past
+	// past is its history, and PastFloor the version below which read points cannot be
+	// checked.
+	past      history
 	PastFloor Version
-	pastBytes int
 	Frozen    *Freeze
 	// Held is an operator's freeze; nil without one. See Freezing.
 	Held *Hold
@@ -250,11 +243,16 @@ type State struct {
 	floor     Position
 	floorTime Time
 
-	tables   map[TableID]*Table
-	byName   map[string]TableID
-	byURI    map[string]TableID
-	outcomes map[TxnID]*Outcome
-	// ranges are the outcomes by range of positions, in the order of their decision;
+	tables map[TableID]*Table
+	byName map[string]TableID
+	byURI  map[string]TableID
+	// unsettled are the outcomes to which something can happen yet, settled the others, with
+	// the names in them (settled.go). scratch is room to write one.
+	unsettled map[TxnID]*Outcome
+	settled   map[TxnID]settled
+	names     *names
+	scratch   []byte
+	// ranges are all outcomes by range of positions, in the order of their decision;
 	// encoded are the checkpoint segments that still are as they were, of one series
 	// (segments.go).
 	ranges  map[uint64][]TxnID
@@ -282,7 +280,7 @@ func NewState(catalog, incarnation string) *State {
 		catalog: catalog, incarnation: incarnation,
 		caps: DefaultCaps, codec: FirstCodec,
 		tables: map[TableID]*Table{}, byName: map[string]TableID{}, byURI: map[string]TableID{},
-		outcomes: map[TxnID]*Outcome{}, tags: map[string]SnapshotVersion{}, leases: map[string]*Lease{},
+		unsettled: map[TxnID]*Outcome{}, settled: map[TxnID]settled{}, names: newNames(nil), tags: map[string]SnapshotVersion{}, leases: map[string]*Lease{},
 		ranges: map[uint64][]TxnID{}, encoded: map[segment]CheckpointObject{},
 		busy: map[TableID]*Round{}, joining: map[TableID]*component{},
 		historyBytes: historyBytes, roundParts: roundParts,
@@ -350,6 +348,10 @@ func (s *State) TableNamed(ref string) (*Table, bool) {
 	return t, ok && !t.Released
 }
 
+// Past calls yield for the table's history, oldest first: what was decided and what
+// others wrote, with its facts. It is not to be kept.
+func (t *Table) Past(yield func(*Past) bool) { t.past.each(NoVersion, yield) }
+
 // Tables are the live tables, by id.
 func (s *State) Tables() []*Table {
 	out := make([]*Table, 0, len(s.tables))
@@ -360,19 +362,6 @@ func (s *State) Tables() []*Table {
 	}
 	slices.SortFunc(out, func(a, b *Table) int { return compareStrings(a.Table, b.Table) })
 	return out
-}
-
-// Outcome is what the journal says of a transaction; nil if nothing, or if it
-// was forgotten (R6). Never a final negative (R5).
-func (s *State) Outcome(id TxnID) *Outcome { return s.outcomes[id] }
-
-// Outcomes calls yield for each remembered transaction, in no particular order.
-func (s *State) Outcomes(yield func(TxnID, *Outcome) bool) {
-	for id, o := range s.outcomes {
-		if !yield(id, o) {
-			return
-		}
-	}
 }
 
 // Rounds are the open rounds, in order of opening.

@@ -129,7 +129,7 @@ func (s *State) scope(t *Table, c *Change) []TableID {
 		return r.tables
 	}
 	var tables []TableID
-	parts := s.outcomes[c.Txn].Commit.Parts
+	parts := s.unsettled[c.Txn].Commit.Parts
 	for i := range parts {
 		tables = append(tables, parts[i].Table)
 	}

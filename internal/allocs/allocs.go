@@ -1,7 +1,10 @@
-// Package allocs bounds what reading foreign input may take.
+// Package allocs bounds what reading foreign input may take, and what is kept in memory.
 package allocs
 
-import "runtime/metrics"
+import (
+	"runtime"
+	"runtime/metrics"
+)
 
 // tries is how often a reading over its bound is repeated: other goroutines' memory
 // counts too, and they do not allocate at the same moment each time.
@@ -31,6 +34,32 @@ func Over(limit int, f func()) int {
 // spans that processors hold, some hundred KiB.
 func allocated() uint64 {
 	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
+	metrics.Read(sample)
+	return sample[0].Value.Uint64()
+}
+
+// Held returns how many bytes what f makes holds: those that are live after it and were
+// not before. What other goroutines allocate meanwhile counts too, so f runs several
+// times, and the least counts.
+func Held(f func() any) int {
+	least := 0
+	for i := range tries {
+		before := live()
+		made := f()
+		n := max(int(live()-before), 0)
+		runtime.KeepAlive(made)
+		if i == 0 || n < least {
+			least = n
+		}
+	}
+	return least
+}
+
+// live is what is reachable.
+func live() uint64 {
+	runtime.GC()
+	runtime.GC() // what had a finalizer, and pools
+	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
 	metrics.Read(sample)
 	return sample[0].Value.Uint64()
 }

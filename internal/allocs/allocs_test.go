@@ -22,3 +22,19 @@ func TestOver(t *testing.T) {
 		t.Errorf("%d bytes, with %d allowed", n, 2*much)
 	}
 }
+
+func TestHeld(t *testing.T) {
+	const much = 64 << 20
+	keep := func() any { return make([]byte, much) }
+	if n := allocs.Held(keep); n < much || n > much+much/8 {
+		t.Errorf("%d bytes are held, of %d", n, much)
+	}
+	waste := func() any {
+		sink = make([]byte, much)
+		sink = nil
+		return nil
+	}
+	if n := allocs.Held(waste); n > much/8 {
+		t.Errorf("%d bytes are held, of none", n)
+	}
+}

@@ -3254,8 +3254,10 @@ type CheckpointHead struct {
 	MovedTo string   `protobuf:"bytes,40,opt,name=moved_to,json=movedTo,proto3" json:"moved_to,omitempty"`
 	Leases  []*Lease `protobuf:"bytes,20,rep,name=leases,proto3" json:"leases,omitempty"`
 	// The newest snapshot of the life before, and whether this one is not complete yet.
-	Rebuilt       uint64 `protobuf:"varint,41,opt,name=rebuilt,proto3" json:"rebuilt,omitempty"`
-	Rebuilding    bool   `protobuf:"varint,42,opt,name=rebuilding,proto3" json:"rebuilding,omitempty"`
+	Rebuilt    uint64 `protobuf:"varint,41,opt,name=rebuilt,proto3" json:"rebuilt,omitempty"`
+	Rebuilding bool   `protobuf:"varint,42,opt,name=rebuilding,proto3" json:"rebuilding,omitempty"`
+	// Strings that compact bytes name by their places here.
+	Names         []string `protobuf:"bytes,43,rep,name=names,proto3" json:"names,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3428,6 +3430,13 @@ func (x *CheckpointHead) GetRebuilding() bool {
 		return x.Rebuilding
 	}
 	return false
+}
+
+func (x *CheckpointHead) GetNames() []string {
+	if x != nil {
+		return x.Names
+	}
+	return nil
 }
 
 type Lease struct {
@@ -3628,10 +3637,14 @@ func (x *Round) GetCaps() *SettingChanged {
 
 // Segment is a piece of the fold; unchanged pieces keep their name.
 type Segment struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Tables        []*Table               `protobuf:"bytes,1,rep,name=tables,proto3" json:"tables,omitempty"`
-	Outcomes      []*Outcome             `protobuf:"bytes,2,rep,name=outcomes,proto3" json:"outcomes,omitempty"`
-	Snapshots     []*Snapshot            `protobuf:"bytes,3,rep,name=snapshots,proto3" json:"snapshots,omitempty"`
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Tables    []*Table               `protobuf:"bytes,1,rep,name=tables,proto3" json:"tables,omitempty"`
+	Outcomes  []*Outcome             `protobuf:"bytes,2,rep,name=outcomes,proto3" json:"outcomes,omitempty"`
+	Snapshots []*Snapshot            `protobuf:"bytes,3,rep,name=snapshots,proto3" json:"snapshots,omitempty"`
+	// Compact bytes (compact.go): runs of outcomes to which nothing can happen any more,
+	// each behind its transaction's id and its length; and runs of snapshots.
+	Settled       [][]byte `protobuf:"bytes,4,rep,name=settled,proto3" json:"settled,omitempty"`
+	Shown         [][]byte `protobuf:"bytes,5,rep,name=shown,proto3" json:"shown,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3687,6 +3700,20 @@ func (x *Segment) GetSnapshots() []*Snapshot {
 	return nil
 }
 
+func (x *Segment) GetSettled() [][]byte {
+	if x != nil {
+		return x.Settled
+	}
+	return nil
+}
+
+func (x *Segment) GetShown() [][]byte {
+	if x != nil {
+		return x.Shown
+	}
+	return nil
+}
+
 type Table struct {
 	state           protoimpl.MessageState `protogen:"open.v1"`
 	Registered      *Registered            `protobuf:"bytes,1,opt,name=registered,proto3" json:"registered,omitempty"`
@@ -3709,8 +3736,11 @@ type Table struct {
 	FrozenSinceMs   int64                  `protobuf:"varint,20,opt,name=frozen_since_ms,json=frozenSinceMs,proto3" json:"frozen_since_ms,omitempty"`
 	Guests          []*Guest               `protobuf:"bytes,21,rep,name=guests,proto3" json:"guests,omitempty"`
 	Held            *Hold                  `protobuf:"bytes,22,opt,name=held,proto3" json:"held,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// What is recorded of the history, in front of what stands in history.
+	// Compact bytes.
+	Past          [][]byte `protobuf:"bytes,23,rep,name=past,proto3" json:"past,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Table) Reset() {
@@ -3879,6 +3909,13 @@ func (x *Table) GetGuests() []*Guest {
 func (x *Table) GetHeld() *Hold {
 	if x != nil {
 		return x.Held
+	}
+	return nil
+}
+
+func (x *Table) GetPast() [][]byte {
+	if x != nil {
+		return x.Past
 	}
 	return nil
 }
@@ -4843,7 +4880,7 @@ const file_twophase_recordpb_record_proto_rawDesc = "" +
 	"\x0fCheckpointIndex\x12\x14\n" +
 	"\x05codec\x18\x01 \x01(\rR\x05codec\x125\n" +
 	"\x04head\x18\x02 \x01(\v2!.txcoord.record.v1.CheckpointHeadR\x04head\x128\n" +
-	"\bsegments\x18\x03 \x03(\v2\x1c.txcoord.record.v1.ObjectRefR\bsegments\"\xeb\x05\n" +
+	"\bsegments\x18\x03 \x03(\v2\x1c.txcoord.record.v1.ObjectRefR\bsegments\"\x81\x06\n" +
 	"\x0eCheckpointHead\x12\x18\n" +
 	"\acatalog\x18\x01 \x01(\tR\acatalog\x12 \n" +
 	"\vincarnation\x18\x02 \x01(\tR\vincarnation\x12\x1a\n" +
@@ -4869,7 +4906,8 @@ const file_twophase_recordpb_record_proto_rawDesc = "" +
 	"\arebuilt\x18) \x01(\x04R\arebuilt\x12\x1e\n" +
 	"\n" +
 	"rebuilding\x18* \x01(\bR\n" +
-	"rebuilding\"}\n" +
+	"rebuilding\x12\x14\n" +
+	"\x05names\x18+ \x03(\tR\x05names\"}\n" +
 	"\x05Lease\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1a\n" +
 	"\bsnapshot\x18\x02 \x01(\x04R\bsnapshot\x12\x12\n" +
@@ -4883,11 +4921,13 @@ const file_twophase_recordpb_record_proto_rawDesc = "" +
 	"\x02id\x18\x01 \x01(\v2\x1a.txcoord.record.v1.RoundIDR\x02id\x12\x17\n" +
 	"\atime_ms\x18\x02 \x01(\x03R\x06timeMs\x12\x12\n" +
 	"\x04txns\x18\x03 \x03(\fR\x04txns\x125\n" +
-	"\x04caps\x18\x04 \x01(\v2!.txcoord.record.v1.SettingChangedR\x04caps\"\xae\x01\n" +
+	"\x04caps\x18\x04 \x01(\v2!.txcoord.record.v1.SettingChangedR\x04caps\"\xde\x01\n" +
 	"\aSegment\x120\n" +
 	"\x06tables\x18\x01 \x03(\v2\x18.txcoord.record.v1.TableR\x06tables\x126\n" +
 	"\boutcomes\x18\x02 \x03(\v2\x1a.txcoord.record.v1.OutcomeR\boutcomes\x129\n" +
-	"\tsnapshots\x18\x03 \x03(\v2\x1b.txcoord.record.v1.SnapshotR\tsnapshots\"\xb9\x06\n" +
+	"\tsnapshots\x18\x03 \x03(\v2\x1b.txcoord.record.v1.SnapshotR\tsnapshots\x12\x18\n" +
+	"\asettled\x18\x04 \x03(\fR\asettled\x12\x14\n" +
+	"\x05shown\x18\x05 \x03(\fR\x05shown\"\xcd\x06\n" +
 	"\x05Table\x12=\n" +
 	"\n" +
 	"registered\x18\x01 \x01(\v2\x1d.txcoord.record.v1.RegisteredR\n" +
@@ -4913,7 +4953,8 @@ const file_twophase_recordpb_record_proto_rawDesc = "" +
 	"releasedMs\x12&\n" +
 	"\x0ffrozen_since_ms\x18\x14 \x01(\x03R\rfrozenSinceMs\x120\n" +
 	"\x06guests\x18\x15 \x03(\v2\x18.txcoord.record.v1.GuestR\x06guests\x12+\n" +
-	"\x04held\x18\x16 \x01(\v2\x17.txcoord.record.v1.HoldR\x04held\"9\n" +
+	"\x04held\x18\x16 \x01(\v2\x17.txcoord.record.v1.HoldR\x04held\x12\x12\n" +
+	"\x04past\x18\x17 \x03(\fR\x04past\"9\n" +
 	"\x04Hold\x12\x16\n" +
 	"\x06detail\x18\x01 \x01(\tR\x06detail\x12\x19\n" +
 	"\bsince_ms\x18\x02 \x01(\x03R\asinceMs\"\x8f\x01\n" +
