@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sort"
 
+	"github.com/txcoord/txcoord/tables"
 	"github.com/txcoord/txcoord/twophase"
 )
 
@@ -55,8 +56,8 @@ func (c *Catalog) only(s Snapshot, filter []string) (Snapshot, error) {
 		i := slices.IndexFunc(s.Tables, func(t SnapshotTable) bool { return t.Name == ref || string(t.ID) == ref || t.URI == uri })
 		if i < 0 {
 			return Snapshot{}, &Error{
-				Reason: TableNotFound, Message: fmt.Sprintf("table %q is not in snapshot %d", clip(ref, 256), s.Version),
-				Field: &FieldDetail{Field: "tables", Value: clip(ref, 256), Remedy: "name a table of that snapshot"},
+				Reason: TableNotFound, Message: fmt.Sprintf("table %q is not in snapshot %d", clip(tables.WithoutPassword(ref), 256), s.Version),
+				Field: &FieldDetail{Field: "tables", Value: clip(tables.WithoutPassword(ref), 256), Remedy: "name a table of that snapshot"},
 			}
 		}
 		kept = append(kept, s.Tables[i])

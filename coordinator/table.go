@@ -56,8 +56,8 @@ func (c *Catalog) foldedTable(ref string) (TableInfo, error) {
 	})
 	if !found {
 		return TableInfo{}, &Error{
-			Reason: TableNotFound, Message: fmt.Sprintf("table %q is not in catalog %s", clip(ref, 256), c.cfg.Name),
-			Field: &FieldDetail{Field: "table", Value: clip(ref, 256), Remedy: "register the table first, or check its name"},
+			Reason: TableNotFound, Message: fmt.Sprintf("table %q is not in catalog %s", clip(tables.WithoutPassword(ref), 256), c.cfg.Name),
+			Field: &FieldDetail{Field: "table", Value: clip(tables.WithoutPassword(ref), 256), Remedy: "register the table first, or check its name"},
 		}
 	}
 	c.fill(&info)

@@ -7,7 +7,9 @@ package e2e_test
 
 import (
 	"flag"
+	"fmt"
 	"os"
+	"strings"
 	"testing"
 )
 
@@ -31,5 +33,10 @@ func TestMain(m *testing.M) {
 		// These tests wait for disks and processes most of the time.
 		_ = flag.Set("test.parallel", "8")
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	if found := leaks.all(); len(found) > 0 {
+		fmt.Fprintf(os.Stderr, "FAIL: what servers wrote holds a secret: %s\n", strings.Join(found, "; "))
+		code = 1
+	}
+	os.Exit(code)
 }

@@ -108,6 +108,7 @@ func launch(config []byte, log string) (*run, <-chan string, error) {
 		return nil, nil, err
 	}
 	r := &run{cmd: cmd, input: input, ended: make(chan struct{})}
+	said := []string{log, filepath.Join(filepath.Dir(log), traceFile)}
 	first := make(chan string, 1)
 	go func() {
 		if lines := bufio.NewScanner(output); lines.Scan() {
@@ -115,6 +116,7 @@ func launch(config []byte, log string) (*run, <-chan string, error) {
 		}
 		close(first)
 		_ = cmd.Wait()
+		leaks.search(said...)
 		close(r.ended)
 	}()
 	return r, first, nil

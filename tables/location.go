@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"regexp"
 	"strings"
 )
 
@@ -45,12 +46,14 @@ func shortHash(s string) uint64 {
 func CanonicalURI(raw string) (string, error) {
 	refuse := func(reason string) error {
 		return &InputError{
-			Field: "uri", Value: cut(raw), Reason: reason,
+			Field: "uri", Value: cut(WithoutPassword(raw)), Reason: reason,
 			Remedy: "give an absolute path, or a URI such as s3://bucket/path or file:///path",
 		}
 	}
 	scheme, authority, path := splitURI(raw)
 	switch {
+	case credentials.MatchString("//" + authority):
+		return "", refuse("names a user and a password, which are not part of a table's place")
 	case scheme == "" && !strings.HasPrefix(raw, "/"):
 		return "", refuse("is not absolute")
 	case scheme == "":
@@ -85,6 +88,13 @@ func CanonicalURI(raw string) (string, error) {
 	}
 	return strings.TrimSuffix(scheme+"://"+authority+"/"+escapeMarks(clean), "/"), nil
 }
+
+// credentials fits a user and a password in a URI, which no message repeats. Azure's
+// container@account has no colon.
+var credentials = regexp.MustCompile(`//[^/@]*:[^/]*@`)
+
+// WithoutPassword is what was given for a table, or its place, as a message may show it.
+func WithoutPassword(ref string) string { return credentials.ReplaceAllString(ref, "//…@") }
 
 // What file systems bound: a name, and a whole path, in which the names that a table's
 // log has below its root need room.

@@ -58,11 +58,17 @@ func TestCanonicalURIRefuses(t *testing.T) {
 		{"s3://lake/%4", "breaks off"},
 		{"s3://lake/a%00b", "control character"},
 		{"/a\nb", "control character"},
+		{"s3://me:word@lake/orders", "a user and a password"},
+		{"abfss://c:word@acct.dfs.core.windows.net/t", "a user and a password"},
+		{"s3://me:word@lake/%4", "a user and a password"},
 	} {
 		got, err := tables.CanonicalURI(c.raw)
 		in, ok := errors.AsType[*tables.InputError](err)
 		if !ok || !strings.Contains(in.Reason, c.reason) || in.Remedy == "" {
 			t.Errorf("CanonicalURI(%q) = %q, %v, want an InputError with %q", c.raw, got, err, c.reason)
+		}
+		if err != nil && strings.Contains(err.Error(), "word@") {
+			t.Errorf("the error repeats a password: %v", err)
 		}
 	}
 }

@@ -124,6 +124,9 @@ func (f BucketFlags) parse() (map[string]bucketOptions, error) {
 				return nil, o.bad(fmt.Sprintf("there is no option %q; there are %s", option, strings.Join(kind.options, ", ")))
 			}
 		}
+		if e := o.get("endpoint"); withoutPassword(e) != e {
+			return nil, o.bad("leave user and password out of the endpoint: credentials are read from files and variables")
+		}
 		key := scheme + "://" + strings.ToLower(name)
 		if _, twice := all[key]; twice {
 			return nil, o.bad(key + " is named twice")

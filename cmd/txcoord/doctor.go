@@ -50,7 +50,7 @@ func (x *examination) began(check string) {
 
 func (x *examination) add(severity, check, where, what, remedy string) {
 	x.began(check)
-	x.found = append(x.found, ailment{severity, check, where, what, remedy})
+	x.found = append(x.found, ailment{severity, check, withoutPassword(where), what, remedy})
 }
 
 // failed is an error as a finding: our errors name the remedy.

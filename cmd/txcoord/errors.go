@@ -44,7 +44,12 @@ type usageError struct {
 	what, value, remedy string
 }
 
-func usage(what, value, remedy string) error { return &usageError{what, value, remedy} }
+func usage(what, value, remedy string) error {
+	return &usageError{what, withoutPassword(value), remedy}
+}
+
+// withoutPassword is a value as it may be shown, if it is a URL with user and password.
+func withoutPassword(value string) string { return tables.WithoutPassword(value) }
 
 func (e *usageError) Error() string {
 	if e.value == "" {

@@ -22,6 +22,9 @@ func (healthCommand) Run(ctx context.Context, s *session) error {
 	if strings.Contains(s.Server, ",") {
 		return usage("--server", s.Server, "ask one server at a time")
 	}
+	if err := s.addressWithoutPassword(); err != nil {
+		return err
+	}
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
 	creds := insecure.NewCredentials()

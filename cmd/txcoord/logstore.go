@@ -47,6 +47,9 @@ func parseLogStore(s string) (*sharedLog, error) {
 			return bad(fmt.Sprintf("there is no option %q; there are %s", name, strings.Join(known, ", ")))
 		}
 	}
+	if withoutPassword(out.entries.Endpoint) != out.entries.Endpoint {
+		return bad("leave user and password out of the endpoint: credentials are read from files and variables")
+	}
 	if out.scheme != "" && !slices.Contains(logstore.Schemes, out.scheme) {
 		return bad("the scheme is how Spark's users write tables on S3: " + strings.Join(logstore.Schemes, ", "))
 	}

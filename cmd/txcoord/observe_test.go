@@ -19,6 +19,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
+	metricscollector "go.opentelemetry.io/proto/otlp/collector/metrics/v1"
 	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/grpc"
@@ -42,7 +43,8 @@ type receiver struct {
 	raw   strings.Builder
 }
 
-func newReceiver(t *testing.T) *receiver {
+// metrics, if one is given, gets the metrics.
+func newReceiver(t *testing.T, metrics ...metricscollector.MetricsServiceServer) *receiver {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -50,6 +52,9 @@ func newReceiver(t *testing.T) *receiver {
 	}
 	r, s := &receiver{address: "http://" + l.Addr().String()}, grpc.NewServer()
 	collector.RegisterTraceServiceServer(s, r)
+	for _, m := range metrics {
+		metricscollector.RegisterMetricsServiceServer(s, m)
+	}
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(l) }()
 	t.Cleanup(func() {
@@ -82,6 +87,12 @@ func (r *receiver) named(name string) (out []*tracepb.Span) {
 		}
 	}
 	return out
+}
+
+func (r *receiver) text() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.raw.String()
 }
 
 // get asks the admin address; a token or none.
@@ -277,12 +288,7 @@ bindings: [{role: reader, principals: ["token:reader"]}, {role: boss, principals
 `)
 	admin := freeAddress(t)
 	startServer(t, "--admin-listen", admin, "--tls-cert", file("server.pem"), "--tls-key", file("server.key"), "--tls-client-ca", file("ca.pem"), "--access", file("access.yaml"))
-	pool := x509.NewCertPool()
-	pem, err := os.ReadFile(file("ca.pem"))
-	if err != nil || !pool.AppendCertsFromPEM(pem) {
-		t.Fatal("no authority", err)
-	}
-	c := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, DisableKeepAlives: true}}
+	c := trusting(t, file("ca.pem"))
 	base := "https://" + admin
 	awaitReady(t, c, base)
 	for _, w := range []struct {
@@ -309,6 +315,17 @@ bindings: [{role: reader, principals: ["token:reader"]}, {role: boss, principals
 			t.Errorf("%s repeats the token", w.path)
 		}
 	}
+}
+
+// trusting is a client of HTTP that trusts an authority.
+func trusting(t *testing.T, ca string) *http.Client {
+	t.Helper()
+	pool := x509.NewCertPool()
+	pem, err := os.ReadFile(ca)
+	if err != nil || !pool.AppendCertsFromPEM(pem) {
+		t.Fatal("no authority", err)
+	}
+	return &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, DisableKeepAlives: true}}
 }
 
 // What cannot work is refused before anything is opened.

@@ -55,10 +55,21 @@ func retryFor(timeout time.Duration) time.Duration {
 	return timeout
 }
 
+// addressWithoutPassword refuses an address that no message may repeat.
+func (s *session) addressWithoutPassword() error {
+	if withoutPassword(s.Server) == s.Server {
+		return nil
+	}
+	return usage("--server", s.Server, "give host:port, without user and password; what says who you are goes into TXCOORD_TOKEN")
+}
+
 // client dials once. Dialling does not connect.
 func (s *session) client() (*client.Client, error) {
 	if s.dialled != nil {
 		return s.dialled, nil
+	}
+	if err := s.addressWithoutPassword(); err != nil {
+		return nil, err
 	}
 	options := client.Options{Catalog: s.Catalog, RetryFor: retryFor(s.Timeout), FailFast: !s.AwaitServer, Token: s.token(s.env)}
 	config, err := s.tls()

@@ -132,7 +132,7 @@ func (s storeSpec) place(form string, known ...string) (authority, path string, 
 		}
 	}
 	authority, path, _ = strings.Cut(rest, "/")
-	if strings.Contains(authority, "@") {
+	if e := options.Get("endpoint"); strings.Contains(authority, "@") || withoutPassword(e) != e {
 		return "", "", nil, s.bad("leave user and password out: the command line is for everybody to see. " +
 			"For etcd say --etcd-user, and put the password into $TXCOORD_ETCD_PASSWORD or a file; for DynamoDB use AWS's own variables or files")
 	}

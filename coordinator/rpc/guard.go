@@ -9,6 +9,7 @@ import (
 
 	"github.com/txcoord/txcoord/coordinator"
 	"github.com/txcoord/txcoord/coordinator/access"
+	"github.com/txcoord/txcoord/tables"
 	"github.com/txcoord/txcoord/twophase"
 )
 
@@ -48,7 +49,7 @@ func (g guard) on(ctx context.Context, ref string, a access.Action) error {
 	if g.rights.On(name, a) {
 		return nil
 	}
-	return g.denied(a, fmt.Sprintf("table %q", text(ref, maxValue)))
+	return g.denied(a, fmt.Sprintf("table %q", text(tables.WithoutPassword(ref), maxValue)))
 }
 
 func (g guard) nameOf(ctx context.Context, ref string) string {

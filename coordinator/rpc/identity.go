@@ -16,6 +16,7 @@ import (
 
 	"github.com/txcoord/txcoord/coordinator"
 	"github.com/txcoord/txcoord/coordinator/access"
+	"github.com/txcoord/txcoord/tables"
 )
 
 // caller is who makes a call, and what is noted about it.
@@ -54,7 +55,7 @@ func (n *note) on(table string, a access.Action) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if len(n.asked) < askedMost {
-		n.asked = append(n.asked, asked{text(table, maxValue), a})
+		n.asked = append(n.asked, asked{text(tables.WithoutPassword(table), maxValue), a})
 	}
 }
 

@@ -26,8 +26,12 @@ type Dynamo struct {
 	Region, AccessKey, SecretKey string
 }
 
+// Secret is the key of every server here that wants one. It is found nowhere by chance, so
+// tests can look whether their processes repeat it.
+const Secret = "planted-secret-key-of-the-server"
+
 func newDynamo(p *Process, endpoint string) *Dynamo {
-	return &Dynamo{Process: p, Endpoint: endpoint, Region: "us-east-1", AccessKey: "test", SecretKey: "test"}
+	return &Dynamo{Process: p, Endpoint: endpoint, Region: "us-east-1", AccessKey: "test", SecretKey: Secret}
 }
 
 // StartKumo starts kumo for a test, or skips the test and says why there is none.

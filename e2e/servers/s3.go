@@ -81,7 +81,7 @@ func launchVersity(binary, dir string) (*S3, error) {
 		return nil, err
 	}
 	_, port, _ := strings.Cut(f.addr, ":")
-	s := &S3{Endpoint: "http://" + f.addr, Region: "eu-test-1", AccessKey: "test", SecretKey: "testsecret", dir: dir, front: f}
+	s := &S3{Endpoint: "http://" + f.addr, Region: "eu-test-1", AccessKey: "test", SecretKey: Secret, dir: dir, front: f}
 	s.Process = &Process{
 		name: binary,
 		args: []string{
