@@ -118,7 +118,7 @@ func (r *Resolution) planMended(s *twophase.State, id twophase.TableID, reason s
 	}
 	r.Steps = append(r.Steps, ResolveStep{
 		Kind: "mended", Table: name,
-		Text:   fmt.Sprintf("the log at the place of table %s is its own again, whole: it may be written, what waits is published, and nothing is given up. To close it for good all the same: --give-up", name),
+		Text:   fmt.Sprintf("the log at the place of table %s is its own again, whole: it may be written, what waits is published, and nothing is given up", name),
 		record: &twophase.Thawed{Table: m.Origin.Table, Mended: true, Detail: clip(reason, 1024)},
 	})
 }

@@ -85,9 +85,9 @@ func (c *doctorCommand) Run(ctx context.Context, s *session) error {
 	errors, warnings := x.count(severityError), x.count(severityWarning)
 	switch {
 	case errors > 0:
-		return &codedError{fmt.Errorf("%d errors, %d warnings", errors, warnings), exitErrorsFound}
+		return &codedError{fmt.Errorf("%s, %s", countText(errors, "error"), countText(warnings, "warning")), exitErrorsFound}
 	case warnings > 0:
-		return &codedError{fmt.Errorf("%d warnings", warnings), exitWarningsFound}
+		return &codedError{fmt.Errorf("%s", countText(warnings, "warning")), exitWarningsFound}
 	}
 	return nil
 }
@@ -121,7 +121,7 @@ func (x *examination) show() error {
 	}
 	g := newGrid(x.s.out)
 	g.pair("looked at", strings.Join(x.checks, ", "))
-	g.pair("found", fmt.Sprintf("%d errors, %d warnings, %d notes", x.count(severityError), x.count(severityWarning), x.count(severityNote)))
+	g.pair("found", fmt.Sprintf("%s, %s, %s", countText(x.count(severityError), "error"), countText(x.count(severityWarning), "warning"), countText(x.count(severityNote), "note")))
 	for _, f := range x.found {
 		g.gap()
 		g.row(fmt.Sprintf("%s: %s: %s", strings.ToUpper(f.severity), orDash(f.where), f.what))

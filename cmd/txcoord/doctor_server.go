@@ -161,6 +161,10 @@ func (x *examination) table(t *txcoordv1.Table, findings []*txcoordv1.Finding) {
 		case code == txcoordv1.FindingCode_FINDING_CODE_FROZEN, code == txcoordv1.FindingCode_FINDING_CODE_STORE_TROUBLE,
 			code == txcoordv1.FindingCode_FINDING_CODE_BACKLOG, code == txcoordv1.FindingCode_FINDING_CODE_UNEXPECTED_WRITER,
 			code == txcoordv1.FindingCode_FINDING_CODE_ROUND_OPEN, code == txcoordv1.FindingCode_FINDING_CODE_CHANGES_PENDING: // said once, by the status
+		case code == txcoordv1.FindingCode_FINDING_CODE_RETENTION && f.GetProperty() != "":
+			// What a tag or a lease needs beyond the table's own setting. It was said when that
+			// was made, and is as it was chosen.
+			x.add(severityNote, "retention", t.GetName(), f.GetText(), f.GetRemedy())
 		case code == txcoordv1.FindingCode_FINDING_CODE_RETENTION:
 			x.add(severityWarning, "retention", t.GetName(), f.GetText(), f.GetRemedy())
 		case code == txcoordv1.FindingCode_FINDING_CODE_FOREIGN_COMMITS:

@@ -68,8 +68,25 @@ func TestDoctor(t *testing.T) {
 	if x := doctor(t, s.env, 0, []string{"--no-tables"}); slices.Contains(x.Checks, "retention") {
 		t.Errorf("%v", x.Checks)
 	}
-	if got := txcoord(t, s.env, "", "doctor"); !strings.Contains(got.out, "WARNING: orders") || !strings.Contains(got.out, "what to do") || !strings.Contains(got.stderr, "warnings") {
+	if got := txcoord(t, s.env, "", "doctor"); !strings.Contains(got.out, "WARNING: orders") || !strings.Contains(got.out, "what to do") || !strings.Contains(got.stderr, ": 1 warning\n") {
 		t.Errorf("%s%s", got.out, got.stderr)
+	}
+}
+
+// TestDoctorOnTags: what a tag or a lease needs beyond the table's retention was said when
+// it was made. It is no fault, however long it stands.
+func TestDoctorOnTags(t *testing.T) {
+	s := startServer(t)
+	s.table("orders")
+	s.ok("commit", s.transaction("k", 1, "a", "orders"))
+	s.ok("snapshot", "tag", "month-end")
+	s.ok("snapshot", "lease", "--ttl", "700h")
+	x := doctor(t, s.env, 0, nil, [3]string{"note", "retention", "tag month-end"}, [3]string{"note", "retention", "lease"})
+	if x.Errors != 0 || x.Warnings != 0 {
+		t.Errorf("%+v", x)
+	}
+	if got := txcoord(t, s.env, "", "doctor").out; !strings.Contains(got, "0 errors, 0 warnings, ") {
+		t.Errorf("%s", got)
 	}
 }
 

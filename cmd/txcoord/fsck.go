@@ -44,7 +44,7 @@ func (c *fsckCommand) Run(ctx context.Context, s *session) (err error) {
 		return err
 	}
 	if n := r.Wrong(); n > 0 {
-		return &codedError{fmt.Errorf("%d findings say that catalog %s is not whole", n, s.Catalog), exitDataLoss}
+		return &codedError{fmt.Errorf("%s that catalog %s is not whole", findingsSay(n), s.Catalog), exitDataLoss}
 	}
 	return nil
 }
@@ -102,8 +102,8 @@ func (s *session) showFsck(r *coordinator.FsckReport) error {
 	case "id":
 		var ids []string
 		for _, f := range r.Findings {
-			if f.Code.Wrong() && !f.Txn.IsZero() {
-				ids = append(ids, f.Txn.String())
+			if f.Code.Wrong() {
+				ids = append(ids, fsckID(f))
 			}
 		}
 		return s.lines(ids)
@@ -113,9 +113,9 @@ func (s *session) showFsck(r *coordinator.FsckReport) error {
 	g.pair("catalog id", r.Catalog)
 	g.pair("incarnation", r.Incarnation)
 	g.pair("journal", fmt.Sprintf("entries %d to %d", r.From, int64(r.Position)-1))
-	g.pair("looked at", fmt.Sprintf("%d tables, %d versions, %d committed transactions, %d manifests", r.Tables, r.Versions, r.Transactions, r.Manifests))
+	g.pair("looked at", fmt.Sprintf("%s, %s, %s, %s", countText(r.Tables, "table"), countText(r.Versions, "version"), countText(r.Transactions, "committed transaction"), countText(r.Manifests, "manifest")))
 	if r.Forgotten > 0 {
-		g.pair("forgotten", fmt.Sprintf("%d transactions in the logs are older than what the journal remembers", r.Forgotten))
+		g.pair("forgotten", countText(r.Forgotten, "transaction")+" in the logs older than what the journal remembers")
 	}
 	if len(r.Findings) > 0 {
 		g.gap()
@@ -135,6 +135,30 @@ func (s *session) showFsck(r *coordinator.FsckReport) error {
 		}
 	}
 	return g.flush()
+}
+
+// findingsSay begins what so many findings say.
+func findingsSay(n int) string {
+	if n == 1 {
+		return "1 finding says"
+	}
+	return fmt.Sprintf("%d findings say", n)
+}
+
+// fsckID names what is wrong in one word: the transaction, else the place in a table's log
+// or the table, else the snapshot, else what was found.
+func fsckID(f coordinator.FsckFinding) string {
+	switch {
+	case !f.Txn.IsZero():
+		return f.Txn.String()
+	case f.Table != "" && f.Version >= 0:
+		return fmt.Sprintf("%s@%d", f.Table, f.Version)
+	case f.Table != "":
+		return f.Table
+	case f.Snapshot > 0:
+		return fmt.Sprintf("@%d", f.Snapshot)
+	}
+	return string(f.Code)
 }
 
 // fsckVersion is a table's version, or the snapshot of a manifest.

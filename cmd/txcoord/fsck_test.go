@@ -61,6 +61,10 @@ func TestFsck(t *testing.T) {
 	if !strings.Contains(o.out, "OWNER_WRONG") || !strings.Contains(o.out, "orders") {
 		t.Errorf("says %q", o.out)
 	}
+	ids := append(args, "-o", "id")
+	o = txcoord(t, nil, "", ids...)
+	wantCode(t, ids, o, 8, "1 finding says")
+	same(t, "orders\n", o.out)
 	inJSON := append(args, "-o", "json")
 	o = txcoord(t, nil, "", inJSON...)
 	wantCode(t, inJSON, o, 8)

@@ -27,7 +27,20 @@ func hintOf(err error) string {
 	if errors.As(err, &h) {
 		return h.hint
 	}
-	return ""
+	return frozenHint(err)
+}
+
+// frozenHint says where to read on about a table that takes no commits.
+func frozenHint(err error) string {
+	var e *client.Error
+	if !errors.As(err, &e) || e.Reason != "TABLE_FROZEN" {
+		return ""
+	}
+	name := "NAME"
+	if table := e.Frozen.GetTable(); table != "" {
+		name = shellWord(table)
+	}
+	return "Why, since when, and what to do about it: txcoord tables why " + name
 }
 
 // advise adds the hint for the error's reason, if there is one.

@@ -76,6 +76,17 @@ var limits = []limit{
 	{"manifest_bytes", "of one manifest file, unless one snapshot has more", "1MiB", func(c *Config) any { return &c.coordinator.ManifestBytes }},
 }
 
+// isDuration reports whether a limit of that name is a time.
+func isDuration(name string) bool {
+	for _, l := range limits {
+		if l.name == name {
+			_, ok := l.field(&Config{}).(*time.Duration)
+			return ok
+		}
+	}
+	return false
+}
+
 // principal is a limit of one principal.
 func principal(name string) func(c *Config) any {
 	return func(c *Config) any { return principalLimit{name, &c.quota} }

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -28,6 +29,9 @@ func listen(ctx context.Context, address string) (net.Listener, error) {
 		}
 	}
 	l, err := (&net.ListenConfig{}).Listen(ctx, network, place)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, taken(fmt.Errorf("listen: %w", err))
+	}
 	if err != nil {
 		return nil, fmt.Errorf("listen: %w", err)
 	}
@@ -37,6 +41,11 @@ func listen(ctx context.Context, address string) (net.Listener, error) {
 		}
 	}
 	return l, nil
+}
+
+// taken is the error of an address at which somebody listens.
+func taken(err error) error {
+	return &codedError{&hinted{err, "Another program listens there, perhaps a server that runs already: stop it, or give another address (--listen, --admin-listen)."}, exitPrecondition}
 }
 
 func clearSocket(ctx context.Context, path string) error {
@@ -54,7 +63,7 @@ func clearSocket(ctx context.Context, path string) error {
 	defer cancel()
 	c, err := (&net.Dialer{}).DialContext(ctx, "unix", path)
 	if err == nil {
-		return errors.Join(fmt.Errorf("%s: somebody serves there", path), c.Close())
+		return taken(errors.Join(fmt.Errorf("%s: somebody serves there", path), c.Close()))
 	}
 	return os.Remove(path)
 }

@@ -33,10 +33,12 @@ func TestMendedLog(t *testing.T) {
 		t.Errorf("%s", why)
 	}
 	put(was)
-	if plan := l.ok("tables", "resolve", "orders"); !strings.Contains(plan, "mended of orders") || strings.Contains(plan, "GIVEN UP ON") {
+	if plan := l.ok("tables", "resolve", "orders"); !strings.Contains(plan, "mended of orders") || strings.Contains(plan, "GIVEN UP ON") || !strings.Contains(plan, "--give-up") {
 		t.Errorf("%s", plan)
 	}
-	l.ok("tables", "resolve", "orders", "--yes")
+	if done := l.ok("tables", "resolve", "orders", "--yes"); !strings.Contains(done, "Was appended") || strings.Contains(done, "--give-up") {
+		t.Errorf("%s", done)
+	}
 	l.ok("commit", l.whole("2", "b"))
 	if got := l.ok("tables", "list", "--frozen", "-o", "id"); got != "" {
 		t.Errorf("frozen: %s", got)

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	client "github.com/txcoord/txcoord/clients/go"
@@ -168,6 +169,9 @@ func resolveGrid(g *grid, a *txcoordv1.ResolveTableResponse, preview bool) {
 	g.row(head)
 	for _, st := range a.GetSteps() {
 		g.row(fmt.Sprintf("  %s of %s: %s", st.GetKind(), st.GetTable(), st.GetText()))
+	}
+	if preview && slices.ContainsFunc(a.GetSteps(), func(st *txcoordv1.ResolveStep) bool { return st.GetKind() == "mended" }) {
+		g.row("To close it for good all the same: --give-up")
 	}
 	if len(a.GetGivenUp()) > 0 {
 		g.gap()

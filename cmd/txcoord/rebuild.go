@@ -86,7 +86,7 @@ func refusedRebuild(r *coordinator.RebuildReport) error {
 			codes = append(codes, string(f.Code))
 		}
 	}
-	return &codedError{fmt.Errorf("%d findings say that something would be lost; nothing was written. Mend what can be mended, and accept the rest with --accept %s", r.Refused(), strings.Join(codes, ",")), exitDataLoss}
+	return &codedError{fmt.Errorf("%s that something would be lost; nothing was written. Mend what can be mended, and accept the rest with --accept %s", findingsSay(r.Refused()), strings.Join(codes, ",")), exitDataLoss}
 }
 
 // run plans or carries out, over a store that is opened for that.
@@ -183,6 +183,9 @@ func (s *session) showRebuild(r *coordinator.RebuildReport) error {
 		}
 		return s.lines([]string{string(b)})
 	case "id":
+		if r.Incarnation == "" {
+			return nil // a plan has none
+		}
 		return s.lines([]string{r.Incarnation})
 	}
 	g := newGrid(s.out)

@@ -41,6 +41,10 @@ func TestRebuildCommand(t *testing.T) {
 	if diff := cmp.Diff(before, folderState(t, warehouse)); diff != "" {
 		t.Errorf("a plan wrote: %s", diff)
 	}
+	ids := rebuild("--dry-run", "-o", "id")
+	if got := txcoord(t, nil, "", ids...); got.code != 0 || got.out != "" {
+		t.Errorf("a plan has the id %q, code %d", got.out, got.code)
+	}
 	var said struct {
 		Written bool
 		Known   int

@@ -52,6 +52,9 @@ func detailLines(e *client.Error) []string {
 			if name == "file" && digest.MatchString(value) {
 				line = "digest: " + value
 			}
+			if d.name == "limit" && (name == "value" || name == "limit") && isDuration(e.Limit.GetName()) {
+				continue // in milliseconds; the message says them as one writes them
+			}
 			if line != "" && !slices.Contains(out, line) && !isSaid(e, name, value) {
 				out = append(out, line)
 			}

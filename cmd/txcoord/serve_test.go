@@ -238,11 +238,25 @@ func TestLimitsAreNamedAsErrorsNameThem(t *testing.T) {
 	}
 }
 
+// A second server on an address that is taken says so, and what to do.
+func TestTakenAddress(t *testing.T) {
+	s := startServer(t)
+	for _, args := range [][]string{
+		{"serve", "--warehouse", t.TempDir(), "--listen", s.env["TXCOORD_SERVER"]},
+		{"serve", "--warehouse", t.TempDir(), "--listen", "127.0.0.1:0", "--admin-listen", s.env["TXCOORD_SERVER"]},
+	} {
+		wantCode(t, args, txcoord(t, nil, "", args...), 6, s.env["TXCOORD_SERVER"], "stop it, or give another address (--listen, --admin-listen)")
+	}
+}
+
 func TestLimitsReachTheServer(t *testing.T) {
 	s := startServer(t, "--limit", "principal_open_transactions=1", "--limit", "principal_calls=0", "--limit", "key_bytes=4", "--limit", "message_bytes=2KiB", "--limit", "chunk_bytes=1KiB")
 	s.ok("tx", "begin", "--key", "abcd")
 	s.ok("tx", "begin", "--key", "abcd")
 	s.fails(10, []string{"--timeout", "5s", "tx", "begin", "--key", "abce"}, "QUOTA_EXCEEDED", "name: principal_open_transactions", "value: 2", "limit: 1")
+	if got := txcoord(t, s.env, "", "tx", "begin", "--ttl", "48h"); got.code != 2 || !strings.Contains(got.stderr, "is 48h, the limit is 24h") || strings.Contains(got.stderr, "000") {
+		t.Errorf("%d %s", got.code, got.stderr)
+	}
 	s.fails(2, []string{"tx", "begin", "--key", "abcde"}, "LIMIT_EXCEEDED", "name: key_bytes", "value: 5", "limit: 4")
 	s.fails(2, []string{"tx", "begin", "--key", strings.Repeat("x", 3000)}, "name: message_bytes")
 }

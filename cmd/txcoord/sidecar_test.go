@@ -36,7 +36,7 @@ func TestSidecar(t *testing.T) {
 		t.Errorf("the socket: %v, %v", info, err)
 	}
 	again := []string{"sidecar", "--listen", socket, "--warehouse", t.TempDir()}
-	wantCode(t, again, txcoord(t, nil, "", again...), 1, "somebody serves there")
+	wantCode(t, again, txcoord(t, nil, "", again...), 6, "somebody serves there", "stop it, or give another address")
 	cancel()
 	if code := <-ended; code != 0 {
 		t.Errorf("ends with %d: %s", code, &stderr)

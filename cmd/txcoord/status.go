@@ -18,7 +18,7 @@ func (statusCommand) Run(ctx context.Context, s *session) error {
 		if err != nil {
 			return err
 		}
-		return s.show(a, nil, func(g *grid) { statusGrid(g, a) })
+		return s.show(a, []string{fmt.Sprint(a.GetLatestSnapshot())}, func(g *grid) { statusGrid(g, a) })
 	})
 }
 

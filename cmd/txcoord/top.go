@@ -93,6 +93,9 @@ func (c *topCommand) once(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
+	if s.Output == "id" {
+		return s.lines(slowNames(before, c.Tables))
+	}
 	select {
 	case <-time.After(c.Interval):
 	case <-ctx.Done():
@@ -270,6 +273,15 @@ var topRates = []struct {
 	{"aborts", (*txcoordv1.GetStatusResponse).GetAborted},
 	{"entries", (*txcoordv1.GetStatusResponse).GetPosition},
 	{"snapshots", (*txcoordv1.GetStatusResponse).GetLatestSnapshot},
+}
+
+// slowNames are those of slow: what tables why takes.
+func slowNames(v sight, most int) (names []string) {
+	tables, _ := slow(v, most)
+	for _, t := range tables {
+		names = append(names, t.GetName())
+	}
+	return names
 }
 
 // slow are the tables that have something to publish, in the oldest round first, then by

@@ -187,13 +187,15 @@ func TestTablesFreeze(t *testing.T) {
 		}
 	}
 	same(t, "orders\n", s.ok("tables", "list", "--frozen", "-o", "id"))
+	same(t, "orders\n", s.ok("top", "-o", "id"))
+	same(t, "3\n", s.ok("status", "-o", "id"))
 	if got := s.ok("status"); !strings.Contains(got, "audit until noon") {
 		t.Errorf("status: %s", got)
 	}
 	if got := s.ok("tables", "why", "orders"); !strings.Contains(got, "an operator froze it") || !strings.Contains(got, "txcoord tables unfreeze orders") {
 		t.Errorf("why: %s", got)
 	}
-	s.fails(6, []string{"commit", s.transaction("both", 1, "b", "orders", "items")}, "TABLE_FROZEN", "audit until noon")
+	s.fails(6, []string{"commit", s.transaction("both", 1, "b", "orders", "items")}, "TABLE_FROZEN", "audit until noon", "txcoord tables why orders")
 	s.fails(6, []string{"tables", "resolve", "orders", "--yes"}, "NOTHING_TO_RESOLVE", "tables unfreeze orders")
 	s.ok("commit", s.transaction("items", 1, "b", "items"))
 	if got := s.ok("snapshot", "get"); !strings.Contains(got, "orders") {

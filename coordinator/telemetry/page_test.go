@@ -90,6 +90,8 @@ Generated from the list in ` + "`coordinator/telemetry/metrics.go`" + `, as are 
 (` + "`deploy/prometheus/alerts.yaml`" + `); [observability.md](observability.md) says how to get at them. The names are those of the Prometheus endpoint. By OTLP a name has
 dots in place of its underscores, and neither unit nor ` + "`_total`" + ` at its end. Every metric has the label ` + "`catalog`" + ` besides its own. No label has a value that is
 not below, so that the number of series is known beforehand. Counters and histograms begin at 0 with each process, and count what this replica did.
+A counter or histogram has no series before the first event that it counts, and one for a label's value before the first of that value: what is not there is 0
+(in PromQL ` + "`sum(rate(…)) or vector(0)`" + `). Gauges are there from the start.
 
 gRPC's own metrics (` + "`rpc_server_*`" + `, ` + "`rpc_client_*`" + `) come from OpenTelemetry's instrumentation of it, with its names.
 
