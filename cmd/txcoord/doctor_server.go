@@ -98,7 +98,7 @@ func (x *examination) journal(a *txcoordv1.GetStatusResponse) {
 			"look why no checkpoint can be written into the warehouse: txcoord status, and the servers' logs")
 	}
 	if lag := a.GetLatestSnapshot() - min(a.GetLatestSnapshot(), a.GetManifestSnapshot()); lag > 10 {
-		x.add(severityWarning, "journal", "manifests", fmt.Sprintf("%d snapshots have no manifest yet: who reads the warehouse alone does not see them", lag), "see whether the warehouse can be written: txcoord status")
+		x.add(severityWarning, "journal", "manifests", fmt.Sprintf("%s without a manifest yet: who reads the warehouse alone does not see them", countText(lag, "snapshot")), "see whether the warehouse can be written: txcoord status")
 	}
 	if a.GetBacklogLimit() > 0 && a.GetBacklogBytes() >= a.GetBacklogLimit()/10*8 {
 		x.add(severityWarning, "journal", "backlog", fmt.Sprintf("%s of transactions wait to be published, and new ones are refused from %s on", bytesText(a.GetBacklogBytes()), bytesText(a.GetBacklogLimit())), "see which rounds are open, and what they wait for: txcoord status")

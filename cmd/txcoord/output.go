@@ -143,7 +143,7 @@ func versionText(v int64) string {
 
 // countText is a number of things: 1 error, 2 errors. A word in -y, -x, -s or -h takes
 // the ending that it has to.
-func countText[N int | uint64 | int64](n N, one string) string {
+func countText[N int | uint32 | uint64 | int64](n N, one string) string {
 	if n == 1 {
 		return "1 " + one
 	}

@@ -42,12 +42,27 @@ bindings: [{role: reader, principals: ["token:reader"]}, {role: all, principals:
 	for _, name := range []string{"orders", "secrets"} {
 		s.ok("tables", "create", name, filepath.Join(s.warehouse, name), "--schema", schema)
 	}
+	s.ok("tables", "freeze", "orders", "--reason", "audit")
+	s.ok("tables", "unfreeze", "orders", "--reason", "done")
+	token := line(s.ok("tx", "begin", "--key", "job", "-o", "id"))
+	var begun struct {
+		Outcome struct{ TransactionID string }
+	}
+	if err := json.Unmarshal([]byte(s.ok("tx", "show", "--token", token, "-o", "json")), &begun); err != nil {
+		t.Fatal(err)
+	}
+	s.ok("tx", "force-abort", begun.Outcome.TransactionID, "--reason", "in the way")
+	s.ok("gc", "--dry-run")
+	s.ok("gc", "--yes")
 	s.env = map[string]string{"TXCOORD_SERVER": address, "TXCOORD_TLS_CA": file("ca.pem"), "TXCOORD_TOKEN": reader}
 	if out := s.ok("tables", "list"); !strings.Contains(out, "orders") || strings.Contains(out, "secrets") {
 		t.Errorf("a reader of orders is shown %s", out)
 	}
 	s.fails(11, []string{"tables", "describe", "secrets"}, "PERMISSION_DENIED", "token:reader may not read")
 	s.fails(11, []string{"tables", "release", "orders"}, "PERMISSION_DENIED", "ddl")
+	s.fails(11, []string{"tables", "freeze", "orders", "--reason", "x"}, "PERMISSION_DENIED", "admin")
+	s.fails(11, []string{"tx", "force-abort", begun.Outcome.TransactionID, "--reason", "x"}, "PERMISSION_DENIED", "admin")
+	s.fails(11, []string{"gc", "--dry-run"}, "PERMISSION_DENIED", "admin", "all tables")
 	put(t, file("token"), reader+"\n")
 	s.env = map[string]string{"TXCOORD_SERVER": address, "TXCOORD_TLS_CA": file("ca.pem"), "TXCOORD_TOKEN_FILE": file("token")}
 	s.ok("tables", "describe", "orders")
@@ -65,8 +80,16 @@ bindings: [{role: reader, principals: ["token:reader"]}, {role: all, principals:
 	wantAudit(t, raw, [][]string{
 		{"cert:boss", "CreateTable", "ddl:orders", "OK"},
 		{"cert:boss", "CreateTable", "ddl:secrets", "OK"},
+		{"cert:boss", "FreezeTable", "admin:orders", "OK", "audit"},
+		{"cert:boss", "UnfreezeTable", "admin:orders", "OK", "done"},
+		{"cert:boss", "Abort", "admin:*", "OK", "transaction " + begun.Outcome.TransactionID + ": in the way"},
+		{"cert:boss", "CollectGarbage", "admin:*", "OK", "looked only"},
+		{"cert:boss", "CollectGarbage", "admin:*", "OK", "removed 0 things, quarantine "},
 		{"token:reader", "DescribeTable", "read:secrets", "PermissionDenied"},
 		{"token:reader", "ReleaseTable", "ddl:orders", "PermissionDenied"},
+		{"token:reader", "FreezeTable", "admin:orders", "PermissionDenied", "x"},
+		{"token:reader", "Abort", "admin:*", "PermissionDenied", "transaction " + begun.Outcome.TransactionID + ": x"},
+		{"token:reader", "CollectGarbage", "admin:*", "PermissionDenied"},
 		{"anonymous", "DescribeTable", "", "Unauthenticated"},
 		{"anonymous", "DescribeTable", "", "PermissionDenied"},
 	})
@@ -80,8 +103,8 @@ func wantAudit(t *testing.T, raw []byte, want [][]string) {
 	}
 	for i, l := range lines {
 		var got struct {
-			Principal, Method, Code string
-			Asked                   []string
+			Principal, Method, Code, About string
+			Asked                          []string
 		}
 		if err := json.Unmarshal([]byte(l), &got); err != nil {
 			t.Fatal(err)
@@ -89,6 +112,13 @@ func wantAudit(t *testing.T, raw []byte, want [][]string) {
 		asked := strings.Join(got.Asked, " ")
 		if w := want[i]; got.Principal != w[0] || !strings.HasSuffix(got.Method, "/"+w[1]) || asked != w[2] || got.Code != w[3] {
 			t.Errorf("line %d is %s, want %v", i, l, w)
+		}
+		about := ""
+		if len(want[i]) > 4 {
+			about = want[i][4]
+		}
+		if got.About != about {
+			t.Errorf("line %d is about %q, want %q", i, got.About, about)
 		}
 	}
 }

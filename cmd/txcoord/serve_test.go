@@ -53,7 +53,10 @@ func TestAddressInUse(t *testing.T) {
 	s := startServer(t)
 	warehouse := filepath.Join(t.TempDir(), "misspelt")
 	args := []string{"serve", "--warehouse", warehouse, "--listen", s.env["TXCOORD_SERVER"]}
-	wantCode(t, args, txcoord(t, nil, "", args...), 1, "address already in use")
+	remedy := "stop it, or give another address (--listen, --admin-listen)"
+	wantCode(t, args, txcoord(t, nil, "", args...), 6, "address already in use", remedy)
+	admin := []string{"serve", "--warehouse", warehouse, "--listen", "127.0.0.1:0", "--admin-listen", s.env["TXCOORD_SERVER"]}
+	wantCode(t, admin, txcoord(t, nil, "", admin...), 6, "address already in use", remedy)
 	if _, err := os.Stat(warehouse); !os.IsNotExist(err) {
 		t.Errorf("a start that failed leaves a warehouse behind: %v", err)
 	}
@@ -235,17 +238,6 @@ func TestLimitsAreNamedAsErrorsNameThem(t *testing.T) {
 		if !known[name] {
 			t.Errorf("limit %s of principals is not among those that can be set", name)
 		}
-	}
-}
-
-// A second server on an address that is taken says so, and what to do.
-func TestTakenAddress(t *testing.T) {
-	s := startServer(t)
-	for _, args := range [][]string{
-		{"serve", "--warehouse", t.TempDir(), "--listen", s.env["TXCOORD_SERVER"]},
-		{"serve", "--warehouse", t.TempDir(), "--listen", "127.0.0.1:0", "--admin-listen", s.env["TXCOORD_SERVER"]},
-	} {
-		wantCode(t, args, txcoord(t, nil, "", args...), 6, s.env["TXCOORD_SERVER"], "stop it, or give another address (--listen, --admin-listen)")
 	}
 }
 

@@ -26,7 +26,7 @@ func statusGrid(g *grid, a *txcoordv1.GetStatusResponse) {
 	g.pair("server", a.GetServerVersion())
 	g.pair("catalog id", a.GetCatalogId())
 	g.pair("incarnation", a.GetIncarnation())
-	g.pair("journal", fmt.Sprintf("%d entries, checkpoint at %d, codec %d", a.GetPosition(), a.GetCheckpointPosition(), a.GetCodec()))
+	g.pair("journal", fmt.Sprintf("%s, checkpoint at %d, codec %d", countText(a.GetPosition(), "entry"), a.GetCheckpointPosition(), a.GetCodec()))
 	g.pair("newest entry", a.GetLastEntryAt())
 	g.pair("snapshot", a.GetLatestSnapshot())
 	g.pair("manifest", fmt.Sprintf("snapshot %d, %d behind", a.GetManifestSnapshot(), a.GetLatestSnapshot()-a.GetManifestSnapshot()))

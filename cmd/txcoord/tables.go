@@ -227,7 +227,7 @@ func descriptionGrid(g *grid, a *txcoordv1.DescribeTableResponse) {
 		g.pair("schema", st.GetSchemaJson())
 	}
 	if r := a.GetOpenRound(); r != nil {
-		g.pair("open round", fmt.Sprintf("%s, %d transactions, since %s", r.GetId(), r.GetTransactions(), clock(r.GetOpenedAt())))
+		g.pair("open round", fmt.Sprintf("%s, %s, since %s", r.GetId(), countText(r.GetTransactions(), "transaction"), clock(r.GetOpenedAt())))
 	}
 	if len(a.GetPending()) > 0 {
 		g.gap()

@@ -19,10 +19,10 @@ func topGrid(g *grid, before, now sight, tables int) {
 		rates = append(rates, text+" "+r.name)
 	}
 	g.pair("a second", strings.Join(rates, ", "))
-	g.pair("open", fmt.Sprintf("%d transactions, %d rounds%s, %d decided wait for one", a.GetOpenTransactions(), len(a.GetOpenRounds()), oldest(a), a.GetWaiting()))
+	g.pair("open", fmt.Sprintf("%s, %s%s, %d decided wait for one", countText(a.GetOpenTransactions(), "transaction"), countText(len(a.GetOpenRounds()), "round"), oldest(a), a.GetWaiting()))
 	g.pair("backlog", fmt.Sprintf("%s of %s", bytesText(a.GetBacklogBytes()), bytesText(a.GetBacklogLimit())))
 	g.pair("manifests", fmt.Sprintf("%d behind snapshot %d", a.GetLatestSnapshot()-min(a.GetLatestSnapshot(), a.GetManifestSnapshot()), a.GetLatestSnapshot()))
-	g.pair("journal", fmt.Sprintf("%d entries, %d since the checkpoint, of %d slots", a.GetPosition(), a.GetPosition()-min(a.GetPosition(), a.GetCheckpointPosition()), a.GetRingSlots()))
+	g.pair("journal", fmt.Sprintf("%s, %d since the checkpoint, of %d slots", countText(a.GetPosition(), "entry"), a.GetPosition()-min(a.GetPosition(), a.GetCheckpointPosition()), a.GetRingSlots()))
 	g.pair("tables", fmt.Sprintf("%d, %d frozen", a.GetTables(), len(a.GetFrozen())))
 	if slowest, since := slow(now, tables); len(slowest) > 0 {
 		g.gap()

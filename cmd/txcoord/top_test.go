@@ -26,7 +26,7 @@ func TestTop(t *testing.T) {
 	s.fails(2, []string{"top", "--interval", "1ms"}, "--interval")
 	s.fails(2, []string{"top", "--tables", "-1"}, "--tables")
 	got := s.ok("top", "--interval", "100ms")
-	for _, want := range []string{"0.0 commits", "conflicts", "1 rounds, the oldest for", "backlog", "manifests", "2, 1 frozen", "orders", "frozen:operator"} {
+	for _, want := range []string{"0.0 commits", "conflicts", "1 round, the oldest for", "backlog", "manifests", "2, 1 frozen", "orders", "frozen:operator"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("lacks %q:\n%s", want, got)
 		}

@@ -65,7 +65,7 @@ func TestTxWhyAndForceAbort(t *testing.T) {
 		t.Fatalf("%+v", open)
 	}
 	for _, args := range [][]string{{token}, {id}, {"job-7"}, {"job-7", "--attempt", "1"}, {id, "--as", "id"}} {
-		s.why(args, "open", "held by", "127.0.0.1", "orders: 1 parts", "deadline", "tx force-abort "+id)
+		s.why(args, "open", "held by", "127.0.0.1", "orders: 1 part, ", "deadline", "tx force-abort "+id)
 	}
 	same(t, "open\n", s.ok("tx", "why", id, "-o", "id"))
 

@@ -193,6 +193,7 @@ func (g guard) CommitOnce(ctx context.Context, q coordinator.OnceRequest) (coord
 func (g guard) Abort(ctx context.Context, ref coordinator.OutcomeRef, reason string) (coordinator.Outcome, error) {
 	err := g.onAny(access.Write)
 	if ref.Token == "" {
+		g.note.tell(abortAbout(ref, reason))
 		err = g.onAll(access.Admin)
 	}
 	if err != nil {
@@ -200,6 +201,19 @@ func (g guard) Abort(ctx context.Context, ref coordinator.OutcomeRef, reason str
 	}
 	o, err := g.in.Abort(ctx, ref, reason)
 	return g.outcome(o), g.redacted(err)
+}
+
+// abortAbout is what the audit log says of an abort by somebody else than the holder of
+// the token.
+func abortAbout(ref coordinator.OutcomeRef, reason string) string {
+	about := "transaction " + ref.Txn.String()
+	if ref.Key != "" {
+		about = fmt.Sprintf("attempt %d of key %s", ref.Attempt, ref.Key)
+	}
+	if reason != "" {
+		about += ": " + reason
+	}
+	return about
 }
 
 // Register implements Catalog. A name that is taken has to be granted like a new one.

@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/txcoord/txcoord/coordinator"
@@ -43,6 +44,7 @@ func (g guard) ExplainTxn(ctx context.Context, ref coordinator.OutcomeRef, sees 
 
 // FreezeTable implements Catalog.
 func (g guard) FreezeTable(ctx context.Context, table, reason string) (coordinator.TableInfo, error) {
+	g.note.tell(reason)
 	if err := g.on(ctx, table, access.Admin); err != nil {
 		return coordinator.TableInfo{}, err
 	}
@@ -51,6 +53,7 @@ func (g guard) FreezeTable(ctx context.Context, table, reason string) (coordinat
 
 // UnfreezeTable implements Catalog.
 func (g guard) UnfreezeTable(ctx context.Context, table, reason string) (coordinator.TableInfo, error) {
+	g.note.tell(reason)
 	if err := g.on(ctx, table, access.Admin); err != nil {
 		return coordinator.TableInfo{}, err
 	}
@@ -80,11 +83,25 @@ func (g guard) CollectGarbage(ctx context.Context, q coordinator.GarbageRequest)
 	if err := g.onAll(access.Admin); err != nil {
 		return coordinator.GarbageReport{}, err
 	}
-	return g.in.CollectGarbage(ctx, q)
+	g.note.tell("looked only")
+	r, err := g.in.CollectGarbage(ctx, q)
+	if q.Remove {
+		g.note.tell(fmt.Sprintf("removed %d things, quarantine %s", removed(r), r.Run))
+	}
+	return r, err
+}
+
+// removed counts what gc has removed.
+func removed(r coordinator.GarbageReport) (n int) {
+	for _, t := range r.Totals {
+		n += t.Count
+	}
+	return n
 }
 
 // RestoreGarbage implements Catalog.
 func (g guard) RestoreGarbage(ctx context.Context, q coordinator.RestoreRequest) (coordinator.RestoreReport, error) {
+	g.note.tell("quarantine " + q.Run)
 	if err := g.onAll(access.Admin); err != nil {
 		return coordinator.RestoreReport{}, err
 	}

@@ -38,6 +38,7 @@ type note struct {
 	mu     sync.Mutex
 	asked  []asked
 	denied bool
+	about  string
 }
 
 type asked struct {
@@ -57,6 +58,16 @@ func (n *note) on(table string, a access.Action) {
 	if len(n.asked) < askedMost {
 		n.asked = append(n.asked, asked{text(tables.WithoutPassword(table), maxValue), a})
 	}
+}
+
+// tell says what an operator's call is about, besides tables. Never a token.
+func (n *note) tell(about string) {
+	if n == nil {
+		return
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.about = text(about, maxText)
 }
 
 func (n *note) deny() {
@@ -161,8 +172,12 @@ func (i interceptors) audited(ctx context.Context, method string, err error) {
 			more = more || a.action != access.Read
 			tables = append(tables, fmt.Sprintf("%s:%s", a.action, a.table))
 		}
+		about := n.about
 		n.mu.Unlock()
 		all = append(all, slog.Any("asked", tables))
+		if about != "" {
+			all = append(all, slog.String("about", about))
+		}
 	}
 	if !more && !refused {
 		return
