@@ -3,6 +3,7 @@ package coordinator_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"maps"
@@ -33,6 +34,8 @@ type littered struct {
 	swept    chan struct{} // closed once the sweeper has listed everything, at the start
 	stuck    atomic.Bool   // puts into the log of table "stuck" are refused
 	gcWrites gcWrites
+	// over was committed in one call, and is published: nobody else writes a record of it.
+	over twophase.TxnID
 	// rubbish are the keys of what nothing names, as world.keys has them.
 	rubbish map[string]coordinator.GarbageKind
 }
@@ -44,6 +47,7 @@ func newLittered(t *testing.T, set func(*world)) *littered {
 	w := &littered{world: &world{}, swept: make(chan struct{}), rubbish: map[string]coordinator.GarbageKind{}}
 	w.cfg.Now = func() time.Time { return time.Now().Add(time.Duration(w.later.Load())) }
 	w.cfg.Limits.InlineBytes, w.cfg.Limits.FactsBytes, w.cfg.Limits.CheckpointEvery = 1024, 1, 4
+	w.cfg.Limits.FreezeAfter = time.Hour // nothing is appended while a test looks
 	w.wrapObjects = func(s objstore.Store) objstore.Store { return &litterObjects{Store: s, w: w} }
 	w.wrapStore = func(s lock.Store) lock.Store { return litterStore{s, w} }
 	if set != nil {
@@ -128,11 +132,13 @@ func (w *littered) history() {
 	for _, name := range []string{"a", "b", "stuck"} {
 		w.create(name, twophase.ModeExclusive)
 	}
-	for i := range 12 {
-		w.commit(fmt.Sprint("old ", i), blind("a", fmt.Sprint(i)), large("b", fmt.Sprint(i)))
-	}
+	commits := 0 // how many entries they take, and so how many checkpoints, is up to the machine
+	w.eventually("there are checkpoints", func() bool {
+		commits++
+		w.over = w.commit(fmt.Sprint("old ", commits), blind("a", fmt.Sprint(commits)), large("b", fmt.Sprint(commits))).Txn
+		return commits >= 12 && len(w.journalCheckpoints()) > 2
+	})
 	w.settle()
-	w.eventually("there are checkpoints", func() bool { return len(w.journalCheckpoints()) > 2 })
 }
 
 // live is what must stay, too: open transactions with parts here and there, and one that is
@@ -143,11 +149,13 @@ func (w *littered) live() {
 		b := w.begin(key)
 		w.stage(b.Token, blind("a", key))
 		w.stage(b.Token, large("b", key))
+		w.eventually("its record is written for good", func() bool { return strings.Count(w.record(b.Txn), `"t-`) == 2 })
 	}
 	w.stuck.Store(true)
 	r := once("waits", blind("stuck", "small"), large("b", "of the same round"))
+	next := int(w.info("b").Version) + 1
 	w.unpublished(r)
-	w.eventually("table b has its part", func() bool { return w.read("b", 13) != "" })
+	w.eventually("table b has its part", func() bool { return w.read("b", next) != "" })
 }
 
 // litter makes what nothing names: parts come back that were removed, as a slow Stage
@@ -156,6 +164,7 @@ func (w *littered) litter() {
 	w.t.Helper()
 	for i, end := range []string{"abort", "commit", "leave out"} {
 		b := w.begin(end)
+		w.eventually("its record is written", func() bool { return w.record(b.Txn) != "" })
 		before := w.keys()
 		small, big := w.stage(b.Token, blind("a", end)), w.stage(b.Token, large("a", end))
 		staged := w.keys()
@@ -184,12 +193,13 @@ func (w *littered) litter() {
 			}
 			return true
 		})
+		w.eventually("its record is removed", func() bool { return w.record(b.Txn) == "" })
 		for key, content := range staged {
 			w.plant(key, content, coordinator.GarbagePart)
 		}
-		record, _ := json.Marshal(map[string]any{"txn": b.Txn.String(), "position": uint64(b.Position)})
-		w.plant("store: open/"+b.Txn.String(), string(record), coordinator.GarbageOpen)
 	}
+	record, _ := json.Marshal(map[string]any{"txn": w.over.String(), "position": 0})
+	w.plant("store: open/"+w.over.String(), string(record), coordinator.GarbageOpen)
 	id, digest := twophase.TxnID{1}, twophase.Hash{2}
 	w.plant("object: _txcoord/"+w.name()+fmt.Sprintf("/staged/%020d/%s/t/%s", 1<<40, id, digest), "of another life", coordinator.GarbagePart)
 	w.plant("object: _txcoord/"+w.name()+"/facts/"+digest.String()+"-0011223344556677", "facts", coordinator.GarbageFacts)
@@ -208,6 +218,17 @@ func (w *littered) litter() {
 	if _, err := w.store.Put(w.ctx(), "open/odd", []byte("{}"), lock.Always()); err != nil {
 		w.t.Fatal(err)
 	}
+}
+
+// record is the advisory record of an open transaction; empty if there is none. Records are
+// written in the background.
+func (w *littered) record(id twophase.TxnID) string {
+	w.t.Helper()
+	item, err := w.store.Get(w.ctx(), "open/"+id.String())
+	if err != nil && !errors.Is(err, lock.ErrNotFound) {
+		w.t.Fatal(err)
+	}
+	return string(item.Value)
 }
 
 func (w *littered) name() string { return w.catalog.Name() }
