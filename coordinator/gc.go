@@ -288,6 +288,9 @@ func (g *collector) removeAll(ctx context.Context) error {
 		}
 	}
 	g.found = kept
+	if len(kept) > 0 {
+		g.c.log.Info("removed what nothing names any more", "things", len(kept), "quarantine", g.report.Run, "error", err)
+	}
 	return err
 }
 

@@ -56,7 +56,7 @@ func (c *Catalog) checkpointRefs(ctx context.Context, index twophase.ObjectRef) 
 	if err != nil {
 		return nil, err
 	}
-	return twophase.CheckpointRefs(b)
+	return twophase.CheckpointSegments(b)
 }
 
 // findInStore goes through the keys of the catalog's store, but for the journal's own.
