@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -152,7 +153,7 @@ func (m *manifests) run(ctx context.Context) {
 		}
 		for m.written() < m.c.Shown() && ctx.Err() == nil {
 			err := m.forward(ctx)
-			if ctx.Err() == nil {
+			if ctx.Err() == nil && !errors.Is(err, errManifestsGone) {
 				m.c.troubles.note(m.c.cfg.Warehouse, written, err, m.c.cfg.Now())
 			}
 			if err != nil && ctx.Err() == nil {

@@ -3,6 +3,7 @@ package coordinator
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/txcoord/txcoord/coordinator/manifest"
 	"github.com/txcoord/txcoord/tables/objstore"
@@ -16,8 +17,7 @@ func (m *manifests) forward(ctx context.Context) error {
 	next, ours := m.pending()
 	switch {
 	case next == nil:
-		// The floor has passed it, so its manifest is durable (MayForget).
-		return m.start(ctx)
+		return m.passed(ctx)
 	case m.c.wrote.has(next.Position):
 		return m.put(ctx)
 	case !ours:
@@ -28,6 +28,19 @@ func (m *manifests) forward(ctx context.Context) error {
 	}
 	return m.put(ctx)
 }
+
+// passed: the fold does not hold the next snapshot any more, so its manifest was durable
+// when the floor passed it (MayForget). Somebody may have removed it since.
+func (m *manifests) passed(ctx context.Context) error {
+	was := m.written()
+	if err := m.start(ctx); err != nil || m.written() > was {
+		return err
+	}
+	return fmt.Errorf("%w: there is no manifest %d, and the journal does not hold its snapshots any more; put it and those behind it back from a copy or a former version of the bucket", errManifestsGone, was+1)
+}
+
+// errManifestsGone is no trouble of the store: that can be written.
+var errManifestsGone = errors.New("manifests were removed")
 
 // follow takes note of the manifests that stand behind the newest one, and reports whether
 // there are any.

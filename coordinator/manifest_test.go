@@ -471,3 +471,40 @@ func TestManifestsCatchUp(t *testing.T) {
 	}
 	w.check(closedRun{})
 }
+
+// TestManifestsThatWereRemoved: the newest ones, of snapshots that the journal has forgotten.
+// Nothing can make them again, so none is put behind the hole; it is said once in a while,
+// and when the files are back the rest follows.
+func TestManifestsThatWereRemoved(t *testing.T) {
+	t.Parallel()
+	log := &logged{}
+	w := &world{}
+	w.cfg.Log = log.logger()
+	w.cfg.Limits = coordinator.Limits{OutcomeCount: 20, PollInterval: 2 * time.Millisecond}
+	w.open(t)
+	w.create("t", twophase.ModeExclusive)
+	for n := range 400 {
+		w.commit(fmt.Sprint(n), blind("t", fmt.Sprint(n)))
+	}
+	w.eventually("old snapshots are forgotten", func() bool { return w.status().RememberedSince.After(time.Unix(1, 0)) })
+	w.settle()
+	w.stop()
+	kept := map[string]string{}
+	for i, name := range w.manifests() {
+		key := "_txcoord/default/manifests/0000000000000000" + name
+		if i > 0 {
+			kept[key] = w.object(key)
+			w.drop(key)
+		}
+	}
+	w.start()
+	w.eventually("it is said", func() bool { return log.has("put it and those behind it back") })
+	w.commit("after", blind("t", "after"))
+	if got := w.manifests(); len(got) != 1 {
+		t.Errorf("behind the hole: %v", got)
+	}
+	for key, content := range kept {
+		w.put(key, content)
+	}
+	w.check(closedRun{})
+}

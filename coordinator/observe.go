@@ -149,6 +149,9 @@ func (c *Catalog) observation() telemetry.State {
 	c.ledger.read(func(s *twophase.State) {
 		out.Snapshot, out.Position, out.Waiting = s.Shown(), s.Next(), s.Waiting()
 		out.Remembered = c.memory.total
+		if some := s.NextManifests(out.Manifest, 1); len(some) > 0 {
+			out.Late = max(now.Sub(some[0].Time.Std()), 0)
+		}
 		out.Free = out.Slots - min(out.Slots, s.Next()-s.Checkpoint().Position)
 		for _, t := range s.Tables() {
 			out.Tables[t.Mode]++

@@ -184,6 +184,7 @@ func TestMetricsAgreeWithAStorm(t *testing.T) {
 		"tables":                          {float64(after["txcoord.tables"]["exclusive"].n), float64(len(names))},
 		"open rounds":                     {float64(after["txcoord.rounds.open"][""].n), 0},
 		"snapshots without a manifest":    {float64(after["txcoord.manifest.lag"][""].n), 0},
+		"age of the oldest of them":       {float64(after["txcoord.manifest.age"][""].n), 0},
 		"snapshot":                        {float64(after["txcoord.snapshot"][""].n), float64(o.catalog.Shown())},
 		"bytes that wait to be published": {float64(after["txcoord.backlog"][""].n), 0},
 		"transactions that are open":      {float64(after["txcoord.transactions.open"][""].n), 0},

@@ -84,6 +84,10 @@ func (x *examination) replicas(a *txcoordv1.GetStatusResponse) {
 	}
 }
 
+// manifestsBehind is how many snapshots may wait for a manifest without a word: a busy
+// catalog makes hundreds while one is put, and one file takes so many as it is shipped.
+const manifestsBehind = 1000
+
 // stalled is how long a round may be open before it is worth a word.
 const stalled = 5 * time.Minute
 
@@ -97,7 +101,7 @@ func (x *examination) journal(a *txcoordv1.GetStatusResponse) {
 		x.add(severity, "journal", "ring", fmt.Sprintf("%d of its %d slots are filled since the newest checkpoint: from half on appends slow down, near the end they stop", used, slots),
 			"look why no checkpoint can be written into the warehouse: txcoord status, and the servers' logs")
 	}
-	if lag := a.GetLatestSnapshot() - min(a.GetLatestSnapshot(), a.GetManifestSnapshot()); lag > 10 {
+	if lag := a.GetLatestSnapshot() - min(a.GetLatestSnapshot(), a.GetManifestSnapshot()); lag > manifestsBehind {
 		x.add(severityWarning, "journal", "manifests", fmt.Sprintf("%s without a manifest yet: who reads the warehouse alone does not see them", countText(lag, "snapshot")), "see whether the warehouse can be written: txcoord status")
 	}
 	if a.GetBacklogLimit() > 0 && a.GetBacklogBytes() >= a.GetBacklogLimit()/10*8 {

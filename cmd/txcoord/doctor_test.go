@@ -116,7 +116,7 @@ func TestDoctorOnServers(t *testing.T) {
 	now := time.Now()
 	address := serveFake(t, fakeStatus{get: func() (*txcoordv1.GetStatusResponse, error) {
 		return &txcoordv1.GetStatusResponse{
-			Codec: 2, Position: 1000, CheckpointPosition: 50, RingSlots: 1024, LatestSnapshot: 100, ManifestSnapshot: 50,
+			Codec: 2, Position: 1000, CheckpointPosition: 50, RingSlots: 1024, LatestSnapshot: 1051, ManifestSnapshot: 50,
 			ServerTime: timestamppb.New(now.Add(time.Hour)), LastEntryAt: timestamppb.New(now.Add(2 * time.Hour)), AheadOfStore: durationpb.New(time.Hour),
 			BacklogBytes: 90, BacklogLimit: 100,
 			Troubles:   []*txcoordv1.Trouble{{Place: "store", Text: "no space", Remedy: "make some"}},

@@ -146,10 +146,10 @@ func (s store) PutIfAbsent(ctx context.Context, key string, b []byte) error {
 	case 1: // lost
 		return objstore.ErrUnknown
 	case 2: // landed, and nobody knows
-		s.w.land(ctx, key, b)
+		_ = s.w.land(ctx, key, b)
 		return objstore.ErrUnknown
 	case 3:
-		s.w.late = append(s.w.late, func() { s.w.land(ctx, key, b) })
+		s.w.late = append(s.w.late, func() { _ = s.w.land(ctx, key, b) })
 		return objstore.ErrUnknown
 	}
 	err := s.w.land(ctx, key, b)

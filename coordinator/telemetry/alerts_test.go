@@ -40,8 +40,8 @@ var alerts = []alert{
 		"What catalog {{ $labels.catalog }} has decided is not in its tables since {{ $value }} s.",
 	},
 	{
-		"TxcoordManifestLate", "warning", "5m", `min by (catalog) ({txcoord.manifest.lag}) > 10`,
-		"{{ $value }} snapshots of catalog {{ $labels.catalog }} have no manifest: readers of the warehouse alone see an old state.",
+		"TxcoordManifestLate", "warning", "2m", `min by (catalog) ({txcoord.manifest.age}) > 60`,
+		"A snapshot of catalog {{ $labels.catalog }} has no manifest since {{ $value }} s: readers of the warehouse alone see an old state.",
 	},
 	{
 		"TxcoordRingFills", "critical", "5m", `max by (catalog) ({txcoord.ring.free} / {txcoord.ring.slots}) < 0.5`,

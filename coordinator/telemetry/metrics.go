@@ -169,6 +169,10 @@ var (
 		Name: "txcoord.manifest.lag", Kind: Gauge, Unit: "{snapshot}",
 		About: "Snapshots whose manifest is not known to be durable.",
 	}
+	manifestAge = &Metric{
+		Name: "txcoord.manifest.age", Kind: Gauge, Unit: "s",
+		About: "Age of the oldest snapshot whose manifest is not known to be durable; 0 without one.",
+	}
 	snapshotGauge = &Metric{
 		Name: "txcoord.snapshot", Kind: Gauge, Unit: "{snapshot}",
 		About: "Newest snapshot of this replica's fold.",
@@ -235,7 +239,7 @@ var (
 func Metrics() []*Metric {
 	return []*Metric{
 		commitDuration, phaseDuration, committedTotal, abortedTotal, groupSize, versionSize, positionsLost, tornDuration,
-		publishLag, manifestLag, roundsGauge, waitingGauge, openGauge, backlogBytes, backlogLimit, tablesGauge, frozenGauge, tableVersions, foreignCommits,
+		publishLag, manifestLag, manifestAge, roundsGauge, waitingGauge, openGauge, backlogBytes, backlogLimit, tablesGauge, frozenGauge, tableVersions, foreignCommits,
 		storeRequests, objectRequests, troublesGauge, ringFree, ringSlots, positionGauge, snapshotGauge, rememberedGauge, replicasGauge, brokenGauge,
 		garbageTotal, garbageBytes,
 		memoryGauge, goroutinesGauge,

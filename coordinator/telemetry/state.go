@@ -20,6 +20,7 @@ type State struct {
 	Lag      time.Duration // of publication
 	Snapshot twophase.SnapshotVersion
 	Manifest twophase.SnapshotVersion
+	Late     time.Duration // of manifests
 	Position twophase.Position
 	Free     twophase.Position // of the ring's slots
 	Slots    twophase.Position
@@ -104,13 +105,18 @@ func (r *Recorder) observe(meter metric.Meter) error {
 		errs, all = append(errs, err), append(all, g)
 		gauges[m] = g
 	}
-	lag, err := meter.Float64ObservableGauge(publishLag.Name, metric.WithUnit(publishLag.Unit), metric.WithDescription(publishLag.About))
-	errs, all = append(errs, err), append(all, lag)
+	ages := map[*Metric]metric.Float64ObservableGauge{}
+	for _, m := range []*Metric{publishLag, manifestAge} {
+		g, err := meter.Float64ObservableGauge(m.Name, metric.WithUnit(m.Unit), metric.WithDescription(m.About))
+		errs, all = append(errs, err), append(all, g)
+		ages[m] = g
+	}
 	show := func(o metric.Observer, m *Metric, values []value) {
 		for _, v := range values {
 			o.ObserveInt64(gauges[m], v.n, metric.WithAttributeSet(m.set(r.catalog, v.at)))
 		}
 	}
+	var err error
 	r.gauge, err = meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
 		total, heap, goroutines := process()
 		show(o, memoryGauge, []value{{labels{"total"}, total}, {labels{"heap"}, heap}})
@@ -123,7 +129,9 @@ func (r *Recorder) observe(meter metric.Meter) error {
 		for _, g := range states {
 			show(o, g.m, g.of(s))
 		}
-		o.ObserveFloat64(lag, s.Lag.Seconds(), metric.WithAttributeSet(publishLag.set(r.catalog, labels{})))
+		for m, age := range map[*Metric]time.Duration{publishLag: s.Lag, manifestAge: s.Late} {
+			o.ObserveFloat64(ages[m], age.Seconds(), metric.WithAttributeSet(m.set(r.catalog, labels{})))
+		}
 		return nil
 	}, all...)
 	return errors.Join(append(errs, err)...)
