@@ -307,8 +307,14 @@ func (w *secretive) use() {
 	config := filepath.Join(w.dir, "txcoord.yaml")
 	put(w.t, config, w.config())
 	for _, args := range [][]string{
-		{"status"}, {"tables", "describe", "orders"}, {"tables", "why", "orders"}, {"tx", "why", "one"}, {"snapshot", "get"},
-		{"config", "print", config}, {"config", "check", config}, {"access", "check", filepath.Join(w.dir, "access.yaml"), "--principal", "token:etl"},
+		{"status"},
+		{"tables", "describe", "orders"},
+		{"tables", "why", "orders"},
+		{"tx", "why", "one"},
+		{"snapshot", "get"},
+		{"config", "print", config},
+		{"config", "check", config},
+		{"access", "check", filepath.Join(w.dir, "access.yaml"), "--principal", "token:etl"},
 	} {
 		well("", args...)
 		well("", append(args, "-o", "json")...)
