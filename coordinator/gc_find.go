@@ -229,6 +229,7 @@ func (g *collector) weigh(it garbage) {
 		g.note(it)
 	case tooYoung:
 		g.young(it.Bytes)
+	case stays:
 	}
 }
 
@@ -261,6 +262,7 @@ func (g *collector) judge(it *garbage) (why string, age time.Duration, v verdict
 		age = g.age(it.modified)
 	case GarbageJournal:
 		why, age = fmt.Sprintf("incarnation %s was given up", ringLife(it.Key)), g.age(it.modified)
+	case GarbageDraft: // by its age alone, where it lies
 	case GarbageQuarantined:
 		why, age, limit = "its time in quarantine is over", g.age(it.modified), g.keepFor
 		if age < limit {

@@ -57,6 +57,7 @@ func (g *gcWrites) do(unknown error, write func() error) error {
 		return unknown
 	case landed:
 		return errors.Join(write(), unknown)
+	case refused, later, nothingWrong:
 	}
 	return write()
 }
