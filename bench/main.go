@@ -11,8 +11,9 @@
 //	go run ./bench -run B9      checkpoints of a table with 1,000,000 files
 //	go run ./bench -run B12     60 s without the object store; -contenders txcoord-decided
 //	go run ./bench -run B13     what a million transactions cost; -stores sim
+//	go run ./bench -run fair    a light principal beside one that is at its quota
 //	go run ./bench -run replay  open a log of 2,000 versions, beside delta-rs
-//	go run ./bench              all of them but B7, B12 and B13
+//	go run ./bench              all of them but B7, B12, B13 and fair
 //
 // With -etcd HOST:PORT journals are in an etcd, and B3 has a goal for answers DECIDED:
 // -run B3 -contenders occ,dstor,txcoord,txcoord-decided.
@@ -49,6 +50,7 @@ import (
 	"time"
 
 	"github.com/txcoord/txcoord/bench/contend"
+	"github.com/txcoord/txcoord/bench/fairness"
 	"github.com/txcoord/txcoord/bench/measure"
 	"github.com/txcoord/txcoord/bench/scenario"
 	"github.com/txcoord/txcoord/bench/self"
@@ -105,6 +107,7 @@ type options struct {
 	etcd            string
 	config          scenario.Config
 	upkeep          upkeep.Config
+	fair            fairness.Config
 }
 
 // Who takes part if nobody is named.
@@ -117,13 +120,13 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	f := flag.NewFlagSet("bench", flag.ContinueOnError)
 	f.SetOutput(stderr)
 	var o options
-	runs := f.String("run", "B1,B2,B3,B4,B6,B8,B9,replay", "which benchmarks; there are also B7, B12 and B13")
+	runs := f.String("run", "B1,B2,B3,B4,B6,B8,B9,replay", "which benchmarks; there are also B7, B12, B13 and fair")
 	contenders := f.String("contenders", "", "who takes part; there are also txcoord-fenced, txcoord-decided, which is answered when transactions are decided, and txcoord-observed: txcoord with metrics, and traces of one transaction in a hundred (default "+localContenders+"; with -stores sim "+simulatedContenders+")")
 	tables := f.String("tables", "1,10,50", "B1: tables per transaction")
 	writers := f.String("writers", "1,8,64", "B2: writers on one table")
 	f.IntVar(&o.config.Rounds, "rounds", 5, "how often the contenders take turns; B6: kills")
 	f.IntVar(&o.config.Transactions, "transactions", 40, "B1: transactions per contender and round")
-	f.DurationVar(&o.config.Duration, "duration", 6*time.Second, "B2, B3: per contender and number of writers or choice of tables, over all rounds")
+	f.DurationVar(&o.config.Duration, "duration", 6*time.Second, "B2, B3, fair: per contender and number of writers or choice of tables, over all rounds")
 	f.IntVar(&o.config.Spread, "spread", 1000, "B3, B7: tables that there are; B3: at least three for each writer")
 	f.IntVar(&o.config.Many, "many", 10_000, "B8: tables")
 	f.IntVar(&o.config.History, "history", 0, "B6: transactions before the kills, in a second server beside one without")
@@ -133,6 +136,8 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	f.IntVar(&o.config.Races, "races", 10, "B4: races per contender and round")
 	f.IntVar(&o.config.InFlight, "inflight", 1000, "B6: transactions in flight")
 	f.DurationVar(&o.config.Warm, "warm", 2*time.Second, "B6: how long clients run before each kill")
+	f.IntVar(&o.fair.Quota, "quota", 100, "fair: the heavy principal's commits a second")
+	f.IntVar(&o.fair.Writers, "heavy", 64, "fair: its writers")
 	f.IntVar(&o.upkeep.Files, "files", 1_000_000, "B9: live files")
 	f.IntVar(&o.upkeep.Versions, "versions", 2_000, "replay: versions in the log")
 	f.StringVar(&o.config.Dir, "dir", "", "where tables and stores go; a fresh folder that is removed afterwards if empty")
@@ -158,8 +163,8 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	var err, wrong error
 	o.config.Tables, err = numbers(*tables)
 	o.config.Writers, wrong = numbers(*writers)
-	if min(o.config.Rounds, o.config.Transactions, o.config.Spread, o.config.Many, o.config.Growth, o.config.Rate, o.config.InFlight, o.config.Races, o.upkeep.Files, o.upkeep.Versions) < 1 {
-		wrong = errors.Join(wrong, errors.New("-rounds, -transactions, -spread, -many, -growth, -rate, -inflight, -races, -files and -versions begin at 1"))
+	if min(o.config.Rounds, o.config.Transactions, o.config.Spread, o.config.Many, o.config.Growth, o.config.Rate, o.config.InFlight, o.config.Races, o.upkeep.Files, o.upkeep.Versions, o.fair.Quota, o.fair.Writers) < 1 {
+		wrong = errors.Join(wrong, errors.New("-rounds, -transactions, -spread, -many, -growth, -rate, -inflight, -races, -files, -versions, -quota and -heavy begin at 1"))
 	}
 	return o, errors.Join(err, wrong)
 }
@@ -214,6 +219,18 @@ func benchmarks(o options) map[string]func(context.Context) (*measure.Result, er
 	all := map[string]func(context.Context) (*measure.Result, error){
 		"B9":     func(ctx context.Context) (*measure.Result, error) { return upkeep.B9(ctx, o.upkeep) },
 		"replay": func(ctx context.Context) (*measure.Result, error) { return upkeep.Replay(ctx, o.upkeep) },
+	}
+	all["fair"] = func(ctx context.Context) (*measure.Result, error) {
+		if o.profile != "" || o.simulated {
+			return nil, errors.New("fair is measured with cmd/txcoord as it is: without -profile and -stores sim")
+		}
+		launch, err := launcher(ctx, o)
+		if err != nil {
+			return nil, err
+		}
+		c := o.fair
+		c.Dir, c.Launch, c.Rounds, c.Duration, c.Progress = o.config.Dir, launch, o.config.Rounds, o.config.Duration, o.config.Progress
+		return fairness.Run(ctx, c)
 	}
 	for name, b := range scenario.Benchmarks() {
 		all[name] = func(ctx context.Context) (*measure.Result, error) { return b(ctx, o.config) }

@@ -54,6 +54,21 @@ func TestRunItself(t *testing.T) {
 	}
 }
 
+// A light principal beside a heavy one that is refused: a quota of one a second is met
+// by whoever asks twice at once.
+func TestRunFair(t *testing.T) {
+	var out strings.Builder
+	err := run(t.Context(), []string{"-run", "fair", "-rounds", "1", "-duration", "100ms", "-quota", "1", "-heavy", "8"}, &out, t.Output())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`(?m)^ +alone +[1-9]`, `(?m)^ +beside it +[1-9].* [1-9]\d*$`, "light, p99 beside / alone"} {
+		if !regexp.MustCompile(want).MatchString(out.String()) {
+			t.Errorf("%q is not in:\n%s", want, out.String())
+		}
+	}
+}
+
 // Small ones of those that are not run by themselves. The requests of one at a time are exact.
 func TestRunWhatGrows(t *testing.T) {
 	var out strings.Builder

@@ -42,7 +42,7 @@ func (c *Catalog) answer(ctx context.Context, ref txnRef, want content, wait Wai
 	case !ok:
 		return Outcome{}, c.ledgerError(err)
 	case o.Aborted != nil:
-		return Outcome{}, abortedError(o)
+		return Outcome{}, c.lostButFirst(o)
 	case !c.sameDigests(ref.id, want):
 		return Outcome{}, otherDigests(o)
 	}

@@ -375,6 +375,19 @@ type Status struct {
 	Counts                Counts
 	// Opened are the tables that were fenced or exclusive until somebody else wrote them.
 	Opened []OpenedTable
+	// Reserved are the keys that go first, in their order, and HeldBack the commits that
+	// this replica holds back behind them.
+	Reserved []ReservedTables
+	HeldBack int
+}
+
+// ReservedTables are tables on which a key goes first that has lost many attempts.
+type ReservedTables struct {
+	Key     string
+	Attempt uint32 // that lost last
+	Tables  []string
+	Since   time.Time
+	Until   twophase.Position
 }
 
 // Counts are of all that was folded since the start of the process, whoever decided it.

@@ -228,6 +228,9 @@ func (c *Catalog) onFold(before *foldMarks, e *twophase.Entry) {
 		pieces := c.openTxns.done(decided)
 		c.sweeper.aborted(c.ledger.state, decided, pieces)
 	}
+	if c.seq.parked.held.Load() > 0 {
+		c.seq.signal() // what they stand behind may have ended
+	}
 	c.closed(before.closing)
 	c.memory.add(e, len(decided), c.ledger.state.Shown())
 	c.sweeper.published(c.ledger.state)

@@ -115,7 +115,11 @@ type Limits struct {
 	LeaseCount        int           // leases of the catalog; 1,000
 	LeaseInterval     time.Duration // between looks for leases that have ended; 10 s
 
-	GarbageObjectBytes int64 // of what CollectGarbage moves, which takes it into memory; 256 MiB
+	GarbageObjectBytes int64         // of what CollectGarbage moves, which takes it into memory; 256 MiB
+	ReserveAfter       int           // attempts of a key that lost before it goes first on its tables; 5
+	ReservePositions   int           // of the journal for which it does; 4,096
+	ReserveTime        time.Duration // after which it goes first no longer, where others wait; 30 s
+	ReserveWait        time.Duration // of one call behind a key that goes first; 10 s
 }
 
 func (l Limits) withDefaults() Limits {
@@ -153,6 +157,10 @@ func (l Limits) withDefaults() Limits {
 	def(&l.LeaseCount, 1000)
 	def(&l.LeaseInterval, 10*time.Second)
 	def(&l.GarbageObjectBytes, 256<<20)
+	def(&l.ReserveAfter, 5)
+	def(&l.ReservePositions, 4096)
+	def(&l.ReserveTime, 30*time.Second)
+	def(&l.ReserveWait, 10*time.Second)
 	return l
 }
 

@@ -95,7 +95,7 @@ const decideTries = 100
 // decideLoop looks at open tables, asks for the record, and mends what the answer
 // says is missing, until the transaction is decided or refused.
 func (c *Catalog) decideLoop(ctx context.Context, d *candidate) error {
-	d.forward, d.arrived = forwardOf(ctx), c.cfg.Boot()
+	d.forward, d.arrived, d.stood = forwardOf(ctx), c.cfg.Boot(), new(atomic.Int64)
 	if err := c.upTo(ctx, d.ref.begun); err != nil {
 		return err
 	}
@@ -107,6 +107,9 @@ func (c *Catalog) decideLoop(ctx context.Context, d *candidate) error {
 			return err
 		}
 		err := c.seq.send(ctx, d.submission)
+		if errors.Is(err, errGoOn) {
+			continue
+		}
 		var refused *twophase.Refused
 		if !errors.As(err, &refused) {
 			return c.storeError(err)

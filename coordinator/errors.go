@@ -57,6 +57,7 @@ const (
 	OutcomeUnknown       Reason = "OUTCOME_UNKNOWN"
 	ReplicaBehind        Reason = "REPLICA_BEHIND"
 	ShuttingDown         Reason = "SHUTTING_DOWN"
+	TableReserved        Reason = "TABLE_RESERVED"
 	LogContradiction     Reason = "LOG_CONTRADICTION"
 	JournalContradiction Reason = "JOURNAL_CONTRADICTION"
 	Unauthenticated      Reason = "UNAUTHENTICATED"

@@ -35,6 +35,7 @@ const (
 	FoundPropertyIgnored
 	FoundStoreTrouble
 	FoundPartLost
+	FoundReserved
 )
 
 // Finding is one thing that stands in a table's way, or may. The wire's Finding says
@@ -86,6 +87,7 @@ func (c *Catalog) Explain(ctx context.Context, ref string, sees func(name string
 		row = infoOf(t)
 		e.freeze(s, t)
 		e.pending(s, t)
+		e.reserved(s, t)
 		e.guests(t)
 	})
 	e.named(ctx)

@@ -80,10 +80,14 @@ func (x *txnExplainer) aborted(ctx context.Context) {
 	if x.Remedy == "" {
 		x.Remedy = "read again what the change depends on, and commit as the next attempt"
 	}
+	first := x.c.reservationOf(x.Outcome.Key)
 	if i := slices.IndexFunc(x.Attempts, func(o Outcome) bool { return o.Committed != nil }); i >= 0 {
 		x.Remedy = fmt.Sprintf("nothing: attempt %d of the key is committed", x.Attempts[i].Attempt)
 	} else if n := len(x.Attempts); n > 0 {
 		x.Remedy += fmt.Sprintf("; the next attempt of the key is %d", x.Attempts[n-1].Attempt+1)
+		if first != nil {
+			x.Remedy += fmt.Sprintf(", and it goes first on its tables, until position %d of the journal at most, as the key has lost so often", first.Until)
+		}
 	}
 }
 

@@ -143,6 +143,7 @@ func (l *ledger) touched(e *twophase.Entry) []twophase.TxnID {
 			out = append(out, r.Txn)
 		case *twophase.Aborted:
 			out = append(out, r.Txn)
+		case *twophase.Reserved, *twophase.ReservationEnded: // about nothing that is decided
 		case *twophase.Published:
 			if round, ok := l.state.Round(r.Round); ok {
 				out = append(out, round.Txns...)

@@ -44,7 +44,7 @@ func outcomeFor(o Outcome, err error) telemetry.Outcome {
 		if own.Conflict != nil {
 			return telemetry.Aborted
 		}
-	case OutcomeUnknown, StoreUnavailable, ShuttingDown, ReplicaBehind, JournalContradiction:
+	case OutcomeUnknown, StoreUnavailable, ShuttingDown, ReplicaBehind, TableReserved, JournalContradiction:
 		return telemetry.Unknown
 	default:
 	}
@@ -91,6 +91,8 @@ func (s *sequencer) appended(e *twophase.Entry, group []*submission, began time.
 			a.Committed = append(a.Committed, telemetry.Member{Txn: r.Txn, Queued: waiting[r.Txn]})
 		case *twophase.Aborted:
 			a.Aborted = append(a.Aborted, r.Rule)
+		case *twophase.Reserved:
+			a.Reserved++
 		}
 	}
 	t.Appended(a)
@@ -144,6 +146,7 @@ func (c *Catalog) observation() telemetry.State {
 		Slots: c.journal.Slots(), Replicas: len(c.replicas.live()), Broken: c.ledger.stopped() != nil,
 	}
 	out.Backlog, out.Limit = c.backlog.size()
+	out.HeldBack = int(c.seq.parked.held.Load())
 	out.Unread, out.Unput = c.troubles.count()
 	now := c.cfg.Now()
 	c.ledger.read(func(s *twophase.State) {
@@ -152,6 +155,7 @@ func (c *Catalog) observation() telemetry.State {
 		if some := s.NextManifests(out.Manifest, 1); len(some) > 0 {
 			out.Late = max(now.Sub(some[0].Time.Std()), 0)
 		}
+		out.Reserved = reservedCount(s)
 		out.Free = out.Slots - min(out.Slots, s.Next()-s.Checkpoint().Position)
 		for _, t := range s.Tables() {
 			out.Tables[t.Mode]++

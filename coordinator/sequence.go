@@ -29,6 +29,8 @@ type sequencer struct {
 	own   []*submission
 	ready chan struct{} // holds one token while something may wait
 
+	parked parked
+
 	losses   twophase.Losses
 	forwards chan struct{} // holds a token per call that was sent on (R15)
 }
@@ -56,6 +58,11 @@ type submission struct {
 	queued telemetry.Queued
 	// place in the queue, while it is taken out of it; nil for what waits in own.
 	place *fair.Item[*submission]
+	// stood is since when the call stands behind keys that go first, on the boot clock; 0
+	// before. Each submission of the call shares it; nil for what is never parked.
+	stood *atomic.Int64
+	// done is called with what it was answered, with the sequencer's lock held; may be nil.
+	done func(error)
 }
 
 func newSequencer(c *Catalog) *sequencer {
@@ -115,15 +122,20 @@ func (s *sequencer) signal() {
 
 // run appends until ctx ends; then everything that waits is answered "unknown".
 func (s *sequencer) run(ctx context.Context) {
+	look := time.NewTicker(s.c.cfg.Limits.parkedLook())
+	defer look.Stop()
 	for {
 		select {
 		case <-s.ready:
+		case <-look.C:
 		case <-ctx.Done():
+			s.answerAll(s.unparkAll(), ctx.Err())
 			for group := s.take(); len(group) > 0; group = s.take() {
 				s.answerAll(group, ctx.Err())
 			}
 			return
 		}
+		s.unpark()
 		group := s.take()
 		if len(group) == 0 {
 			continue
@@ -185,11 +197,14 @@ func (s *sequencer) answerAll(group []*submission, err error) {
 
 // answer tells who waits, and the queue that it was served.
 func (s *sequencer) answer(sub *submission, err error) {
+	s.mu.Lock()
 	if sub.place != nil {
-		s.mu.Lock()
 		s.queue.Done(sub.place)
-		s.mu.Unlock()
 	}
+	if sub.done != nil {
+		sub.done(err)
+	}
+	s.mu.Unlock()
 	sub.answer <- err
 }
 
@@ -215,6 +230,8 @@ func (s *sequencer) group(ctx context.Context, group []*submission) ([]*submissi
 		case a.Recorded:
 			recorded = append(recorded, group[i])
 			writes = append(writes, group[i].writes...)
+		case a.Behind != nil:
+			s.park(group[i], a.Behind)
 		case a.Deferred:
 			again = append(again, group[i])
 		default:
@@ -290,6 +307,7 @@ func (s *sequencer) decide(group []*submission) (twophase.Decision, *twophase.En
 	d := twophase.Decide(st, requests, twophase.DecideInput{
 		Rules: namingRules{names: &c.paths}, Views: c.tables.views(requests), Fetched: c.facts.with(group),
 		MaxBytes: c.cfg.Limits.EntryBytes, Limit: c.cfg.Limits.MaxEntryBytes,
+		Reserve: twophase.Reserve{After: c.cfg.Limits.ReserveAfter, Positions: twophase.Position(c.cfg.Limits.ReservePositions)},
 	})
 	legible(d.Records)
 	e, err := st.Entry(d, twophase.TimeOf(c.cfg.Now()), c.replicas.writer())

@@ -11,6 +11,7 @@ import (
 func (c *Catalog) Status(context.Context) (Status, error) {
 	st := Status{ManifestSnapshot: c.manifests.written(), OpenTransactions: len(c.openTxns.list()), Replicas: c.replicas.list(), Troubles: c.troubles.list()}
 	st.Now, st.Slots = c.cfg.Now(), c.journal.Slots()
+	st.HeldBack = int(c.seq.parked.held.Load())
 	st.Backlog, st.BacklogLimit = c.backlog.size()
 	if store, ok := c.cfg.Store.(lock.Clocked); ok {
 		if ahead, told := store.Ahead(); told {
@@ -33,6 +34,7 @@ func (c *Catalog) Status(context.Context) (Status, error) {
 				st.Opened = append(st.Opened, OpenedTable{ID: t.Table, Name: t.Name, Reason: openedReason(t.Opened)})
 			}
 		}
+		st.Reserved = reservedTables(s)
 		for _, r := range s.Rounds() {
 			st.Rounds = append(st.Rounds, roundInfo(s, r))
 		}

@@ -96,6 +96,7 @@ func (s *State) headToPB() *recordpb.CheckpointHead {
 	for _, l := range s.Leases() {
 		h.Leases = append(h.Leases, &recordpb.Lease{Id: l.ID, Snapshot: uint64(l.Snapshot), Note: l.Note, SinceMs: int64(l.Since), UntilMs: int64(l.Until)})
 	}
+	h.Reservations, h.Turns = s.reservationsToPB()
 	return h
 }
 
@@ -185,6 +186,7 @@ func DecodeCheckpoint(index []byte, load func(ObjectRef) ([]byte, error)) (*Stat
 			ID: l.GetId(), Snapshot: SnapshotVersion(l.GetSnapshot()), Note: l.GetNote(), Since: Time(l.GetSinceMs()), Until: Time(l.GetUntilMs()),
 		}
 	}
+	s.loadReservations(h)
 	var tables []*recordpb.Table
 	for i, ref := range m.GetSegments() {
 		seg, err := loadSegment(refFromPB(ref), load)

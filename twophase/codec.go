@@ -203,6 +203,10 @@ func recordToPB(r Record) *recordpb.Record {
 		}}}
 	case *LeaseEnded:
 		return &recordpb.Record{Record: &recordpb.Record_LeaseEnd{LeaseEnd: &recordpb.LeaseEnded{Id: r.ID, UntilMs: int64(r.Until)}}}
+	case *Reserved:
+		return &recordpb.Record{Record: &recordpb.Record_Reserve{Reserve: reservedToPB(r)}}
+	case *ReservationEnded:
+		return &recordpb.Record{Record: &recordpb.Record_ReserveEnd{ReserveEnd: &recordpb.ReservationEnded{Key: r.Key, From: uint64(r.From)}}}
 	case *Moved:
 		return &recordpb.Record{Record: &recordpb.Record_Moved{Moved: &recordpb.Moved{To: r.To}}}
 	case *Arrived:
@@ -274,6 +278,10 @@ func recordFromPB(m *recordpb.Record) (Record, error) {
 		}, nil
 	case *recordpb.Record_LeaseEnd:
 		return &LeaseEnded{ID: r.LeaseEnd.GetId(), Until: Time(r.LeaseEnd.GetUntilMs())}, nil
+	case *recordpb.Record_Reserve:
+		return reservedFromPB(r.Reserve), nil
+	case *recordpb.Record_ReserveEnd:
+		return &ReservationEnded{Key: r.ReserveEnd.GetKey(), From: Position(r.ReserveEnd.GetFrom())}, nil
 	case *recordpb.Record_Moved:
 		return &Moved{To: r.Moved.GetTo()}, nil
 	case *recordpb.Record_Arrived:

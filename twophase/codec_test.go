@@ -203,6 +203,17 @@ func genRecord(t *rapid.T) twophase.Record {
 	if rapid.Bool().Draw(t, "arrives") {
 		return &twophase.Arrived{From: genText(t, "from")}
 	}
+	if rapid.Bool().Draw(t, "reserved") {
+		return &twophase.Reserved{
+			Key: genText(t, "key"), Attempt: rapid.Uint32().Draw(t, "attempt"), Until: twophase.Position(rapid.Uint64().Draw(t, "until")),
+			Tables: genList(t, "tables", func(t *rapid.T) twophase.ReservedTable {
+				return twophase.ReservedTable{Table: twophase.TableID(genText(t, "table")), Facts: genFacts(t)}
+			}),
+		}
+	}
+	if rapid.Bool().Draw(t, "reservation ends") {
+		return &twophase.ReservationEnded{Key: genText(t, "key"), From: twophase.Position(rapid.Uint64().Draw(t, "from"))}
+	}
 	if rapid.Bool().Draw(t, "rebuilt") {
 		return &twophase.Rebuilt{
 			From: genText(t, "from"), Snapshot: twophase.SnapshotVersion(rapid.Uint64().Draw(t, "snapshot")),

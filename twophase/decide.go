@@ -17,6 +17,7 @@ func Decide(s *State, requests []Request, in DecideInput) Decision {
 		seen:    map[TxnID]*Committed{}, touched: map[TableID]bool{}, found: map[TableID]bool{}, names: map[string]bool{},
 		leaving: map[TableID]TxnID{},
 		group:   map[TableID][]Facts{}, trials: map[TableID]Trial{},
+		first: s.reservations,
 	}
 	for i := range requests {
 		if requests[i].Record != nil {
@@ -56,14 +57,19 @@ type decision struct {
 	leaving  map[TableID]TxnID    // tables that commits of this group release
 	moving   bool                 // a record of this group moves the catalog
 	group    map[TableID][]Facts  // facts of the commits in this group
+	first    []*Reservation       // that stand before the next request
 	trials   map[TableID]Trial
 }
 
 func refuse(r Refused) Answer { return Answer{Refused: &r} }
 
-// add puts a record into the entry unless it is full.
-func (d *decision) add(r Record) Answer {
-	size := recordSize(r)
+// add puts a record into the entry unless it is full; several of them together or not
+// at all.
+func (d *decision) add(rs ...Record) Answer {
+	size := 0
+	for _, r := range rs {
+		size += recordSize(r)
+	}
 	if d.in.Limit > 0 && size > d.in.Limit {
 		return refuse(Refused{Reason: ReasonTooLarge, Detail: fmt.Sprintf("record of %d bytes, limit %d", size, d.in.Limit)})
 	}
@@ -72,7 +78,7 @@ func (d *decision) add(r Record) Answer {
 		return Answer{Deferred: true}
 	}
 	d.bytes += size
-	d.records = append(d.records, r)
+	d.records = append(d.records, rs...)
 	return Answer{Recorded: true}
 }
 
@@ -90,14 +96,20 @@ func (d *decision) abort(a *Aborted) Answer {
 	if bad := d.aged(a.Txn, a.Begun); bad != nil {
 		return refuse(*bad)
 	}
-	return d.end(a)
+	return d.end(a, nil)
 }
 
-// end records that a transaction is aborted.
-func (d *decision) end(a *Aborted) Answer {
-	ans := d.add(a)
+// end records that a transaction is aborted, and what its key gets for it, if anything.
+func (d *decision) end(a *Aborted, r *Reserved) Answer {
+	records := []Record{a}
+	if r != nil {
+		records = append(records, r)
+	}
+	ans := d.add(records...)
 	if ans.Recorded {
 		d.seen[a.Txn] = nil
+		d.goesOn(a.Key, a.Attempt, a.Rule)
+		d.reserved(r)
 	}
 	return ans
 }
@@ -125,7 +137,10 @@ func (d *decision) commit(req *CommitRequest) Answer {
 		return refuse(*bad)
 	}
 	if lost != nil {
-		return d.end(lost)
+		return d.end(lost, d.reserve(c, lost.Rule))
+	}
+	if first := d.behind(c); first != nil {
+		return Answer{Deferred: true, Behind: first}
 	}
 	return d.take(c)
 }
@@ -176,6 +191,7 @@ func (d *decision) take(c *Committed) Answer {
 		return ans
 	}
 	d.seen[c.Txn] = &stored
+	d.goesOn(c.Key, c.Attempt, RuleNone)
 	for i := range c.Parts {
 		p := &c.Parts[i]
 		if p.Create != nil {

@@ -45,6 +45,10 @@ func (d *decision) finding(r *Request) Answer {
 		return d.lease(rec)
 	case *LeaseEnded:
 		return d.leaseEnd(rec)
+	case *Reserved:
+		return refuse(Refused{Reason: ReasonStale, Detail: "a reservation is given to who loses"})
+	case *ReservationEnded:
+		return d.reservationEnd(rec)
 	}
 	return d.add(r.Record)
 }

@@ -28,6 +28,7 @@ func (s *State) Apply(e *Entry, hash Hash) error {
 		f.apply(r)
 	}
 	f.turnRounds()
+	f.endReservations()
 	s.compact(f.changed...)
 	s.next, s.previous = e.Position+1, hash
 	return nil
@@ -107,6 +108,10 @@ func (f *fold) apply(r Record) {
 		f.leased(r)
 	case *LeaseEnded:
 		f.leaseEnded(r)
+	case *Reserved:
+		f.reserved(r)
+	case *ReservationEnded:
+		f.reservationEnded(r)
 	case *Moved:
 		f.movedTo = r.To
 	case *Arrived:
@@ -137,6 +142,7 @@ func (f *fold) committed(c *Committed) {
 	o := &Outcome{Commit: c, Position: f.entry.Position, Index: f.index, Time: f.entry.Time, Parts: make([]PartOutcome, len(c.Parts))}
 	f.decide(c.Txn, o)
 	f.changed = append(f.changed, c.Txn)
+	f.goesOn(c.Key, c.Attempt, RuleNone)
 	for i := range c.Parts {
 		p := &c.Parts[i]
 		t := f.tables[p.Table]
@@ -159,6 +165,7 @@ func (f *fold) aborted(a *Aborted) {
 	if !f.isDecided(a.Txn) {
 		f.decide(a.Txn, &Outcome{Abort: a, Position: f.entry.Position, Index: f.index, Time: f.entry.Time})
 		f.changed = append(f.changed, a.Txn)
+		f.goesOn(a.Key, a.Attempt, a.Rule)
 	}
 }
 

@@ -41,6 +41,16 @@ func (r *modelRun) compare() {
 	if diff := gocmp.Diff(want, got); diff != "" {
 		r.Fatalf("rounds (-want +got):\n%s", diff)
 	}
+	got, want = nil, nil
+	for _, res := range r.s.Reservations() {
+		got = append(got, fmt.Sprint(res.Key, "/", res.Attempt, " since ", res.From, " until ", res.Until))
+	}
+	for _, res := range r.m.standing {
+		want = append(want, fmt.Sprint(res.key, "/", res.attempt, " since ", res.from, " until ", res.until))
+	}
+	if diff := gocmp.Diff(want, got); diff != "" {
+		r.Fatalf("reservations (-want +got):\n%s", diff)
+	}
 	for txn := range r.m.decided {
 		if known := r.s.Outcome(txn) != nil; known == r.m.gone[txn] {
 			r.Fatalf("transaction %s: known %v, forgotten %v", short(txn), known, r.m.gone[txn])
@@ -150,7 +160,7 @@ func TestModel(t *testing.T) {
 		m, s := newModel()
 		r := &modelRun{T: rt, m: m, s: s}
 		for range r.integer(1, 40, "entries") {
-			switch r.integer(0, 10, "act") {
+			switch r.integer(0, 11, "act") {
 			case 0, 1, 2, 3, 4:
 				r.group()
 			case 5, 6:
@@ -161,6 +171,11 @@ func TestModel(t *testing.T) {
 				r.finding(&FloorRaised{Floor: Position(r.integer(0, int(r.s.Next()), "floor"))})
 			case 9:
 				r.restart()
+			case 11:
+				if n := len(m.standing); n > 0 {
+					first := m.standing[r.integer(0, n-1, "reservation")]
+					r.finding(&ReservationEnded{Key: first.key, From: first.from})
+				}
 			case 10:
 				id := modelTables[r.integer(0, len(modelTables)-1, "table")]
 				r.finding(&Held{Table: id, Off: m.tables[id].held, Detail: "an operator"})

@@ -2,6 +2,7 @@ package twophase
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"pgregory.net/rapid"
@@ -83,8 +84,9 @@ func (r *modelRun) group() {
 	for _, id := range modelTables {
 		views[id] = &toyView{toyRules{&r.m.w.changes}, r.m.view(id), r.m.undelivered(id)}
 	}
-	d := Decide(r.s, reqs, DecideInput{Rules: toyRules{&r.m.w.changes}, Views: views})
+	d := Decide(r.s, reqs, DecideInput{Rules: toyRules{&r.m.w.changes}, Views: views, Reserve: modelReserve})
 
+	r.m.first = slices.Clone(r.m.standing)
 	seen := map[TxnID]*Committed{}
 	var group []*Committed
 	records := d.Records
@@ -92,6 +94,8 @@ func (r *modelRun) group() {
 		want := r.m.want(&reqs[i], group, seen, r.s.Next())
 		got := "deferred"
 		switch a := d.Answers[i]; {
+		case a.Behind != nil:
+			got = "deferred behind " + a.Behind.Key
 		case a.Refused != nil:
 			got = "refused " + a.Refused.Reason.String()
 		case a.Recorded:
@@ -102,7 +106,7 @@ func (r *modelRun) group() {
 				if got == "commit" {
 					group = append(group, reqs[i].Commit.Record)
 				}
-				records = records[1:]
+				records = r.reserved(&reqs[i], records)
 			}
 		}
 		if got != want {
@@ -157,20 +161,29 @@ func (r *modelRun) fold(d Decision) {
 			delete(r.m.gone, rec.Txn) // begun anew, after it was forgotten
 			r.m.commit(rec, e.Position)
 			r.m.join(rec, 6)
+			r.m.end(rec.Key, rec.Attempt, false)
 		case *Aborted:
 			delete(r.m.gone, rec.Txn)
 			r.m.decided[rec.Txn], r.m.at[rec.Txn] = nil, e.Position
+			if r.m.rules[rec.Txn] = rec.Rule; !lostModel(rec.Rule) {
+				r.m.end(rec.Key, rec.Attempt, false)
+			}
 		case *Published:
 			closed = r.m.publish(rec, e.Position)
 		case *Foreign:
 			r.m.foreign(rec, e.Position)
 		case *FloorRaised:
 			r.m.raise(rec.Floor)
+		case *Reserved:
+			r.m.reserve(rec, e.Position)
+		case *ReservationEnded:
+			r.m.end(rec.Key, math.MaxUint32, true)
 		case *Held:
 			r.m.tables[rec.Table].held = !rec.Off
 		}
 	}
 	r.m.turn(e.Position, closed)
+	r.m.rest(e.Position + 1)
 	r.compare()
 }
 

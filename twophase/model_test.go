@@ -52,6 +52,7 @@ type model struct {
 	floor   Position
 	waiting []*modelComponent
 	rounds  []*modelRound
+	modelReserves
 }
 
 type modelComponent struct {
@@ -68,7 +69,7 @@ var modelTables = []TableID{"A", "B", "C"}
 
 func newModel() (*model, *State) {
 	w := &world{}
-	m := &model{w: w, tables: map[TableID]*modelTable{}, decided: map[TxnID]*Committed{}, gone: map[TxnID]bool{}, at: map[TxnID]Position{}, index: map[TxnID]int{}}
+	m := &model{w: w, tables: map[TableID]*modelTable{}, decided: map[TxnID]*Committed{}, gone: map[TxnID]bool{}, at: map[TxnID]Position{}, index: map[TxnID]int{}, modelReserves: modelReserves{spans: map[TableID]*modelSpan{}, rules: map[TxnID]Rule{}}}
 	s := NewState(simCatalog, simIncarnation)
 	s.roundParts = 6
 	e := &Entry{Header: Header{Catalog: simCatalog, Incarnation: simIncarnation}}
@@ -139,7 +140,11 @@ func (m *model) want(r *Request, group []*Committed, seen map[TxnID]*Committed, 
 			return "refused " + ReasonEarlierAttempt.String()
 		}
 	}
-	return m.check(c, group)
+	want := m.check(c, group)
+	if key := m.behind(c); want == "commit" && key != "" {
+		return "deferred behind " + key
+	}
+	return want
 }
 
 func hasKey[K comparable, V any](m map[K]V, k K) bool { _, ok := m[k]; return ok }

@@ -420,6 +420,9 @@ func (*FenceCounted) kind() string   { return "fence" }
 func (*Leased) kind() string         { return "lease" }
 func (*LeaseEnded) kind() string     { return "lease_end" }
 
+func (*Reserved) kind() string         { return "reserve" }
+func (*ReservationEnded) kind() string { return "reserve_end" }
+
 // Header stands in front of every entry (R1, R7).
 type Header struct {
 	// Codec is the encoding that was switched on when the entry was made; 0 is the first.

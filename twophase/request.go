@@ -126,6 +126,9 @@ type Answer struct {
 	Recorded bool
 	// Deferred: ask again with the next entry.
 	Deferred bool
+	// Behind is the reservation that a deferred commit stands behind: asked again before
+	// that has ended, it gets the same answer. Nil for other reasons.
+	Behind *Reservation
 	// Refused, otherwise.
 	Refused *Refused
 }
@@ -150,4 +153,13 @@ type DecideInput struct {
 	MaxBytes int
 	// Limit is what the store can take at all.
 	Limit int
+	// Reserve says when a key that loses gets a reservation. Replicas may differ in it.
+	Reserve Reserve
+}
+
+// Reserve is how the rule against starvation is set: after so many lost attempts of a
+// key its tables are reserved for so many positions.
+type Reserve struct {
+	After     int // 0: never
+	Positions Position
 }

@@ -44,6 +44,8 @@ const (
 	noFalseReplaced  invariant = "no healthy table counts as replaced"
 	noFalseLost      invariant = "no payload counts as lost that was not"
 	noFalseLoss      invariant = "no healthy log contradicts the journal"
+	reservedFirst    invariant = "who goes first is not overtaken"
+	reservedHalf     invariant = "a table is reserved for half of its positions at most"
 	keepsDecided     invariant = "what is answered as decided is delivered as decided"
 	resolves         invariant = "everything resolves when the faults stop"
 )
@@ -83,6 +85,7 @@ type checker struct {
 	promises map[TxnID]bool   // answered as decided, and not settled
 	exposed  map[TableID]bool // somebody did to the table what no fence keeps out
 	counts   map[string]int   // what happened
+	reserves reserves
 }
 
 // item is something that commits on a table may conflict with.
@@ -250,6 +253,7 @@ func (c *checker) compare(was marks, e *Entry) {
 		}
 	}
 	c.fencesHold(e)
+	c.reservations(e)
 	c.newSnapshots(was.snapshots)
 	for _, t := range c.ref.Tables() {
 		if c.ref.busy[t.Table] == nil && t.Shown != t.Recorded {

@@ -2,6 +2,7 @@ package twophase
 
 import (
 	"fmt"
+	"time"
 )
 
 // job is what a client wants done once: a key, and attempts at it.
@@ -11,10 +12,11 @@ type job struct {
 	txn       TxnID
 	begun     Position
 	commit    *Committed
-	other     *Committed // the same id with other digests
-	known     answer     // what the client heard
-	impatient bool       // it takes COMMITTED for an answer before it is published
-	decided   bool       // it asks to be answered when it is decided, where that is offered
+	other     *Committed    // the same id with other digests
+	known     answer        // what the client heard
+	impatient bool          // it takes COMMITTED for an answer before it is published
+	stood     time.Duration // when it last stood behind a key that goes first; 0: never
+	decided   bool          // it asks to be answered when it is decided, where that is offered
 }
 
 // clientAct is one act of one client.
@@ -69,7 +71,7 @@ func (w *world) newJob(r *replica) {
 
 // nextAttempt runs an aborted job again, or one of which the client only thinks so.
 func (w *world) nextAttempt(j *job, r *replica) {
-	if j.known == answerCommitted || j.attempt > 4 {
+	if j.known == answerCommitted || j.attempt > 4 && !w.chance(w.again) {
 		return
 	}
 	w.begin(j, r)
@@ -80,7 +82,11 @@ func (w *world) nextAttempt(j *job, r *replica) {
 func (w *world) begin(j *job, r *replica) {
 	j.attempt++
 	j.txn, j.begun, j.known, j.other = DeriveTxnID(simCatalog, j.key, j.attempt), r.state.Next(), answerNone, nil
+	was := j.commit
 	j.commit = &Committed{Txn: j.txn, Key: j.key, Attempt: j.attempt, Begun: j.begun}
+	if w.again > 0 && w.chance(w.again) && w.stageAgain(j, was, r) {
+		return
+	}
 	tables := r.state.Tables()
 	w.rng.Shuffle(len(tables), func(a, b int) { tables[a], tables[b] = tables[b], tables[a] })
 	n := min(1+w.rng.IntN(3), len(tables))

@@ -299,7 +299,7 @@ func (w *world) calmAct() {
 	w.thaw(r)
 	w.letGo(r)
 	for _, j := range w.jobs {
-		if floor, _ := w.check.ref.Floor(); w.check.ref.Outcome(j.txn) == nil && j.begun >= floor {
+		if floor, _ := w.check.ref.Floor(); w.check.ref.Outcome(j.txn) == nil && j.begun >= floor && !j.waits(w) {
 			j.end(w, r, RuleResolved)
 			return
 		}

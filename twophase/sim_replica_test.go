@@ -31,6 +31,7 @@ type replica struct {
 	written  SnapshotVersion // newest manifest known to be durable
 	firstSaw map[RoundID]time.Duration
 	fences   map[TableID]sawFence
+	behind   map[waitFor]stoodSince // since when somebody waits for a reservation to end
 	losses   Losses
 	poke     bool // somebody waits for a fold to the head
 }
@@ -59,6 +60,7 @@ func (r *replica) start() {
 	r.sights, r.facts = map[TableID]Sight{}, map[Hash]Facts{}
 	r.giveUp, r.firstSaw = map[TableID]map[TxnID]bool{}, map[RoundID]time.Duration{}
 	r.fences = map[TableID]sawFence{}
+	r.behind = map[waitFor]stoodSince{}
 	r.written = 0
 	r.actors = []*actor{newActor(r.recover)}
 }

@@ -46,6 +46,7 @@ func (r *replica) group(a *actor) bool {
 	r.queue = nil
 	group = r.lookAt(a, group)
 	group = r.checkpoint(a, group)
+	group = append(r.waitedFor(), group...)
 	group = stillValid(group)
 	if len(group) == 0 {
 		return true
@@ -105,7 +106,7 @@ func (r *replica) decide(group []*request) Decision {
 		reqs[i] = q.Request
 	}
 	return Decide(r.state, reqs, DecideInput{
-		Rules: toyRules{&r.w.changes}, Views: r.views(), Fetched: r.facts, MaxBytes: 2000,
+		Rules: toyRules{&r.w.changes}, Views: r.views(), Fetched: r.facts, MaxBytes: 2000, Reserve: r.w.reserve,
 	})
 }
 
@@ -162,6 +163,7 @@ func (r *replica) took(group []*request, d *Decision) {
 				r.waiting = append(r.waiting, q)
 			}
 		case ans.Deferred:
+			r.standsBehind(q, ans.Behind)
 			r.ask(q)
 		default:
 			r.refused(q, ans)

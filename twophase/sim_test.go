@@ -45,7 +45,10 @@ func profiles() []profile {
 	lossy.lose, lossy.operate, lossy.crash, lossy.create = 0.01, 0.03, 0.006, 0.3
 	held := base
 	held.hold, held.operate, held.release = 0.5, 0.04, 0.1
-	return []profile{base, small, large, cleaned, crowded, base, alone, builds, restored, fenced, ignored, lossy, held}
+	starved := base
+	starve(&starved)
+	small.reserve, cleaned.reserve, lossy.reserve = Reserve{2, 12}, Reserve{1, 20}, Reserve{1, 15}
+	return []profile{base, small, large, cleaned, crowded, base, alone, builds, restored, fenced, ignored, lossy, held, starved}
 }
 
 // TestSimulation: no world breaks an invariant.

@@ -67,6 +67,8 @@ func describeRecord(r Record) string {
 		return fmt.Sprintf("barrier %s@%d%s %v %v", r.Table, r.Version, describeFound(r.Found), shorts(r.NotApplied), r.Verdicts)
 	case *Range:
 		return fmt.Sprintf("range %s@%d-%d marker %d %v", r.Table, r.From, r.To, r.Marker, r.Verdicts)
+	case *Reserved:
+		return fmt.Sprintf("%s/%d goes first on %v until %d", r.Key, r.Attempt, tablesReserved(r), r.Until)
 	case *Checkpointed:
 		return fmt.Sprintf("checkpoint of %d", r.Position)
 	}

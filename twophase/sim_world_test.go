@@ -54,6 +54,8 @@ type profile struct {
 	other     float64 // of chances to commit other digests under one id
 	facts     int     // bytes of them that a table keeps
 	round     int     // parts of a component
+	reserve   Reserve // when a key that loses goes first
+	again     float64 // of chances to run a job again: it is, and wants what it wanted
 }
 
 // toyTable is a table as the profile wants it.

@@ -269,6 +269,9 @@ type State struct {
 	tags      map[string]SnapshotVersion
 	leases    map[string]*Lease
 
+	reservations []*Reservation    // that stand, in order of their records
+	turns        map[TableID]*turn // of tables that are reserved, or rest from it
+
 	historyBytes int
 	roundParts   int
 	weak         weakness
@@ -282,7 +285,8 @@ func NewState(catalog, incarnation string) *State {
 		tables: map[TableID]*Table{}, byName: map[string]TableID{}, byURI: map[string]TableID{},
 		unsettled: map[TxnID]*Outcome{}, settled: map[TxnID]settled{}, names: newNames(nil), tags: map[string]SnapshotVersion{}, leases: map[string]*Lease{},
 		ranges: map[uint64][]TxnID{}, encoded: map[segment]CheckpointObject{},
-		busy: map[TableID]*Round{}, joining: map[TableID]*component{},
+		turns: map[TableID]*turn{},
+		busy:  map[TableID]*Round{}, joining: map[TableID]*component{},
 		historyBytes: historyBytes, roundParts: roundParts,
 	}
 }

@@ -14,6 +14,7 @@ import (
 //	         [create:t-1=name@place,+f1] [release:T1]
 //	abort 1 [client|expired|resolve] [begun:3]
 //	freeze 1.0 T0 / thaw T0 / release T0 / register T0b T0 / floor 7 / tag x 2
+//	reserve-end key 3
 //	lease a 1 1h / renew a 1 1h / lease-end a [7200000]
 //	caps txns:2 bytes:100 coalesce:no / checkpoint / counted T0 1
 func (s *script) ask(args []string) string {
@@ -188,6 +189,10 @@ func (s *script) pair(name string) toyPair {
 
 func (s *script) abort(args []string) *Aborted {
 	a := &Aborted{Txn: s.txn(args[0]), Key: s.keys[args[0]], Attempt: 1, Rule: RuleClient}
+	if _, n, ok := strings.Cut(args[0], "/"); ok {
+		attempt, _ := strconv.Atoi(n)
+		a.Attempt = uint32(attempt)
+	}
 	for _, arg := range args[1:] {
 		switch what, val, _ := strings.Cut(arg, ":"); what {
 		case "expired":
@@ -221,6 +226,8 @@ func (s *script) admin(r *actorless, kind string, args []string) Record {
 		return &Held{Table: TableID(args[0]), Off: true}
 	case "thaw":
 		return &Thawed{Table: TableID(args[0])}
+	case "reserve-end":
+		return &ReservationEnded{Key: "key-" + args[0], From: Position(number(args[1]))}
 	case "release":
 		return &Released{Table: TableID(args[0])}
 	case "register":

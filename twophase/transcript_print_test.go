@@ -49,6 +49,10 @@ func (s *script) record1(r Record) string {
 		return fmt.Sprintf("checkpoint of %d", r.Position)
 	case *Frozen:
 		return fmt.Sprintf("freeze %s %s %s", r.Round, r.Table, r.Cause)
+	case *Reserved:
+		return fmt.Sprintf("%s goes first on %v until %d", strings.TrimPrefix(r.Key, "key-"), tablesReserved(r), r.Until)
+	case *ReservationEnded:
+		return fmt.Sprintf("%s goes first no longer", strings.TrimPrefix(r.Key, "key-"))
 	case *Registered:
 		return fmt.Sprintf("register %s@%d marker %d", r.Table, r.Version, r.Marker)
 	}
@@ -83,6 +87,8 @@ func (s *script) all(ids []TxnID) []string {
 
 func (s *script) answer1(a Answer) string {
 	switch {
+	case a.Behind != nil:
+		return "deferred, behind " + strings.TrimPrefix(a.Behind.Key, "key-")
 	case a.Deferred:
 		return "deferred"
 	case a.Refused != nil:

@@ -30,6 +30,7 @@ import (
 //	engine T0 +f9,-f1                            a foreign commit
 //	late                                         the oldest write in flight lands
 //	pass 11s / crash R0 / checkpoint T0 / clean T0 1 2 / drop T0 / vacate T0 / copy T0 / putback T0
+//	reserved R0                                  who goes first
 //	state R0 [T0] / log T0 / outcome R0 1 / decided R0 1
 func TestTranscripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
@@ -106,7 +107,8 @@ func (s *script) line(line string) string {
 		"world": s.world,
 		"ask":   s.ask, "decide": s.decide, "append": s.append, "fold": s.fold, "walk": s.walk, "step": s.step,
 		"run": s.run, "record": s.record, "publish": s.publish, "engine": s.engine, "late": s.late, "pass": s.pass,
-		"crash": s.crash, "checkpoint": s.checkpoint, "clean": s.clean, "drop": s.drop, "copy": s.copy,
+		"reserved": s.reserved,
+		"crash":    s.crash, "checkpoint": s.checkpoint, "clean": s.clean, "drop": s.drop, "copy": s.copy,
 		"putback": s.putback, "vacate": s.vacate, "decided": s.decided, "state": s.state, "log": s.log, "outcome": s.outcome, "sweep": s.sweep, "lose": s.lose,
 		"manifest": s.manifest, "share": s.share, "slot": s.slot, "backup": s.backup,
 		"clock": s.clock, "time": s.time,
@@ -133,6 +135,11 @@ func (s *script) world(args []string) string {
 			p.slots = Position(n)
 		case key == "history":
 			p.facts = n
+		case key == "reserve":
+			_, positions, _ := strings.Cut(val, "/")
+			p.reserve.After, _ = strconv.Atoi(strings.TrimSuffix(val, "/"+positions))
+			n, _ = strconv.Atoi(positions)
+			p.reserve.Positions = Position(n)
 		case key == "builds":
 			p.builds = true
 		}
@@ -234,7 +241,7 @@ func (s *script) apply(r *actorless, b []byte) error {
 
 func (s *script) decide(args []string) string {
 	r := s.rep(args[0])
-	r.decision = Decide(r.state, r.queue, DecideInput{Rules: toyRules{&s.w.changes}, Views: r.views(), Fetched: r.facts})
+	r.decision = Decide(r.state, r.queue, DecideInput{Rules: toyRules{&s.w.changes}, Views: r.views(), Fetched: r.facts, Reserve: s.w.reserve})
 	var b strings.Builder
 	fmt.Fprintf(&b, "at %d:", r.decision.At)
 	for _, rec := range r.decision.Records {

@@ -194,6 +194,17 @@ func (r Rule) String() string {
 	return fmt.Sprintf("rule(%d)", uint8(r))
 }
 
+// lost reports whether it is what others had done that an attempt was aborted for, so
+// that another attempt may fare better if they wait.
+func (r Rule) lost() bool {
+	switch r {
+	case RuleProtocol, RuleMetadata, RuleDeleteDelete, RuleDeleteRead, RuleAppendRead, RuleDomain,
+		RuleSchema, RulePathExists, RulePathMissing, RuleTableReplaced:
+		return true
+	}
+	return false
+}
+
 // Conflict says why a change cannot follow, or no longer fits, another one.
 // Path is the decoded path where the candidate knows it, and empty otherwise.
 type Conflict struct {

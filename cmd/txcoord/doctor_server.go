@@ -164,7 +164,8 @@ func (x *examination) table(t *txcoordv1.Table, findings []*txcoordv1.Finding) {
 		switch code := f.GetCode(); {
 		case code == txcoordv1.FindingCode_FINDING_CODE_FROZEN, code == txcoordv1.FindingCode_FINDING_CODE_STORE_TROUBLE,
 			code == txcoordv1.FindingCode_FINDING_CODE_BACKLOG, code == txcoordv1.FindingCode_FINDING_CODE_UNEXPECTED_WRITER,
-			code == txcoordv1.FindingCode_FINDING_CODE_ROUND_OPEN, code == txcoordv1.FindingCode_FINDING_CODE_CHANGES_PENDING: // said once, by the status
+			code == txcoordv1.FindingCode_FINDING_CODE_ROUND_OPEN, code == txcoordv1.FindingCode_FINDING_CODE_CHANGES_PENDING,
+			code == txcoordv1.FindingCode_FINDING_CODE_RESERVED: // said once, by the status
 		case code == txcoordv1.FindingCode_FINDING_CODE_RETENTION && f.GetProperty() != "":
 			// What a tag or a lease needs beyond the table's own setting. It was said when that
 			// was made, and is as it was chosen.

@@ -127,6 +127,10 @@ orders  8        none: the version has one  kept: nothing has expired           
 				ServerVersion: "v1", Tables: 2, LastEntryAt: at,
 				OpenRounds: []*txcoordv1.Round{{Id: "5.0", OpenedAt: at, Transactions: 2, Tables: []string{"orders", "items"}}},
 				Frozen:     []*txcoordv1.FrozenTable{{Table: "orders", Freeze: frozen.GetFreeze()}},
+				Reservations: []*txcoordv1.Reservation{
+					{Key: "nightly", Attempt: 5, Tables: []string{"orders", "items"}, Since: at, UntilPosition: 90},
+				},
+				HeldBack: 3,
 			})
 		}, `server             v1
 catalog id         c
@@ -143,6 +147,11 @@ ROUND  OPENED                TRANSACTIONS  TABLES
 
 FROZEN  SINCE  CAUSE     TRANSACTION  REASON
 orders         diverged  ab           a foreign commit
+
+GOES FIRST  SINCE                 LOST       UNTIL     TABLES
+nightly     2026-11-29T12:00:00Z  attempt 5  entry 90  orders, items
+
+held back behind them  3
 `},
 		"aborted": {func(g *grid) {
 			outcomeGrid(g, &txcoordv1.Outcome{TransactionId: "ab", Key: "k", Attempt: 2, State: &txcoordv1.Outcome_Aborted{Aborted: &txcoordv1.AbortedOutcome{

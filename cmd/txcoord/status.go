@@ -61,6 +61,15 @@ func statusGrid(g *grid, a *txcoordv1.GetStatusResponse) {
 			g.row(f.GetTable(), f.GetFreeze().GetSince(), freezeWord(f.GetFreeze()), orDash(f.GetFreeze().GetTransactionId()), f.GetFreeze().GetReason())
 		}
 	}
+	if len(a.GetReservations()) > 0 {
+		g.gap()
+		g.row("GOES FIRST", "SINCE", "LOST", "UNTIL", "TABLES")
+		for _, r := range a.GetReservations() {
+			g.row(r.GetKey(), r.GetSince(), fmt.Sprintf("attempt %d", r.GetAttempt()), fmt.Sprintf("entry %d", r.GetUntilPosition()), strings.Join(r.GetTables(), ", "))
+		}
+		g.gap()
+		g.pair("held back behind them", a.GetHeldBack())
+	}
 	if len(a.GetOpened()) > 0 {
 		g.gap()
 		g.row("OPEN NOW", "REASON")

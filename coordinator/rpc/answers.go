@@ -323,6 +323,10 @@ func statusToProto(s coordinator.Status, version string) *pb.GetStatusResponse {
 				ClockAhead: durationpb.New(r.ClockAhead),
 			}
 		}),
+		HeldBack: uint32(s.HeldBack),
+		Reservations: each(s.Reserved, func(r coordinator.ReservedTables) *pb.Reservation {
+			return &pb.Reservation{Key: text(r.Key, maxText), Attempt: r.Attempt, Tables: each(r.Tables, whole), Since: timestamp(r.Since), UntilPosition: uint64(r.Until)}
+		}),
 		Troubles: each(s.Troubles, func(t coordinator.Trouble) *pb.Trouble {
 			return &pb.Trouble{Place: whole(t.Place), Text: text(t.Text, maxText), Remedy: text(t.Remedy, maxText), Since: timestamp(t.Since)}
 		}),

@@ -56,7 +56,7 @@ func codeOf(r coordinator.Reason) codes.Code {
 	case coordinator.QuotaExceeded:
 		return codes.ResourceExhausted
 	case coordinator.StoreUnavailable, coordinator.ObjectsUnavailable, coordinator.OutcomeUnknown,
-		coordinator.ReplicaBehind, coordinator.ShuttingDown:
+		coordinator.ReplicaBehind, coordinator.ShuttingDown, coordinator.TableReserved:
 		return codes.Unavailable
 	case coordinator.LogContradiction, coordinator.JournalContradiction:
 		return codes.DataLoss

@@ -25,7 +25,18 @@ func (g guard) Status(ctx context.Context) (coordinator.Status, error) {
 	for i := range st.Rounds {
 		st.Rounds[i].Tables = keep(st.Rounds[i].Tables, g.sees)
 	}
+	st.Reserved = g.reservations(st.Reserved)
 	return st, err
+}
+
+// reservations names the keys that go first on a table which the caller sees.
+func (g guard) reservations(all []coordinator.ReservedTables) (out []coordinator.ReservedTables) {
+	for _, r := range all {
+		if r.Tables = keep(r.Tables, g.sees); len(r.Tables) > 0 {
+			out = append(out, r)
+		}
+	}
+	return out
 }
 
 // Table implements Catalog.

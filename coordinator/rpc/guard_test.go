@@ -93,6 +93,9 @@ func inAndOut() *fake {
 		status: func() (coordinator.Status, error) {
 			return coordinator.Status{
 				Frozen: []coordinator.FrozenDetail{{Table: "in"}, {Table: "out"}},
+				Reserved: []coordinator.ReservedTables{
+					{Key: "a reader", Tables: []string{"in", "out"}}, {Key: "another's secret", Tables: []string{"out"}},
+				},
 				Rounds: []coordinator.RoundInfo{{Tables: []string{"in", "out"}}},
 			}, nil
 		},

@@ -133,6 +133,8 @@ type Append struct {
 	// aborted others.
 	Committed []Member
 	Aborted   []twophase.Rule
+	// Reserved counts the keys that go first from here on.
+	Reserved int
 }
 
 // Member is a transaction of a group.
@@ -158,6 +160,9 @@ func (r *Recorder) Appended(a Append) {
 	r.group.record(bg, float64(len(a.Committed)+len(a.Aborted)), labels{})
 	for _, rule := range a.Aborted {
 		r.aborted.add(bg, 1, labels{rule.String()})
+	}
+	if a.Reserved > 0 {
+		r.reserved.add(bg, int64(a.Reserved), labels{})
 	}
 	r.committed.add(bg, int64(len(a.Committed)), labels{})
 	group := r.groupSpan(a, now)

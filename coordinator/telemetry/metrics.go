@@ -113,6 +113,10 @@ var (
 		Name: "txcoord.transactions.aborted", Kind: Counter, Unit: "{transaction}", Labels: []Label{ruleLabel},
 		About: "Transactions that this replica's appends aborted, by the conflict rule, or by who aborted them. docs/conflicts.md has the rules.",
 	}
+	reservationsTotal = &Metric{
+		Name: "txcoord.reservations", Kind: Counter, Unit: "{reservation}",
+		About: "Keys that this replica's appends let go first on their tables, as they had lost many attempts (limit reserve_after). Many of them: jobs that read for long on tables that others write without a pause.",
+	}
 	groupSize = &Metric{
 		Name: "txcoord.group.transactions", Kind: Histogram, Unit: "{transaction}", Buckets: counts,
 		About: "Transactions that one append decided.",
@@ -160,6 +164,14 @@ var (
 	waitingGauge = &Metric{
 		Name: "txcoord.transactions.waiting", Kind: Gauge, Unit: "{transaction}",
 		About: "Decided transactions that wait behind an open round on one of their tables.",
+	}
+	reservedGauge = &Metric{
+		Name: "txcoord.tables.reserved", Kind: Gauge, Unit: "{table}",
+		About: "Tables on which a key goes first that has lost many attempts.",
+	}
+	heldBackGauge = &Metric{
+		Name: "txcoord.transactions.held_back", Kind: Gauge, Unit: "{transaction}",
+		About: "Commits that this replica holds back until a key has had its turn that goes first.",
 	}
 	publishLag = &Metric{
 		Name: "txcoord.publish.lag", Kind: Gauge, Unit: "s",
@@ -238,8 +250,8 @@ var (
 // Metrics is the list, in the order of docs/metrics.md.
 func Metrics() []*Metric {
 	return []*Metric{
-		commitDuration, phaseDuration, committedTotal, abortedTotal, groupSize, versionSize, positionsLost, tornDuration,
-		publishLag, manifestLag, manifestAge, roundsGauge, waitingGauge, openGauge, backlogBytes, backlogLimit, tablesGauge, frozenGauge, tableVersions, foreignCommits,
+		commitDuration, phaseDuration, committedTotal, abortedTotal, reservationsTotal, groupSize, versionSize, positionsLost, tornDuration,
+		publishLag, manifestLag, manifestAge, roundsGauge, waitingGauge, reservedGauge, heldBackGauge, openGauge, backlogBytes, backlogLimit, tablesGauge, frozenGauge, tableVersions, foreignCommits,
 		storeRequests, objectRequests, troublesGauge, ringFree, ringSlots, positionGauge, snapshotGauge, rememberedGauge, replicasGauge, brokenGauge,
 		garbageTotal, garbageBytes,
 		memoryGauge, goroutinesGauge,

@@ -30,7 +30,7 @@ type Recorder struct {
 	catalog attribute.KeyValue
 
 	commit, phase, group, version, torn, store, objects histogram
-	committed, aborted, lost, foreign                   counter
+	committed, aborted, reserved, lost, foreign         counter
 	garbage, garbageSize                                counter
 
 	tables tableCounter
@@ -67,7 +67,7 @@ func New(c Config) (*Recorder, error) {
 		to *counter
 		m  *Metric
 	}{
-		{&r.committed, committedTotal}, {&r.aborted, abortedTotal}, {&r.lost, positionsLost}, {&r.foreign, foreignCommits}, {&r.tables.counter, tableVersions},
+		{&r.committed, committedTotal}, {&r.aborted, abortedTotal}, {&r.reserved, reservationsTotal}, {&r.lost, positionsLost}, {&r.foreign, foreignCommits}, {&r.tables.counter, tableVersions},
 		{&r.garbage, garbageTotal}, {&r.garbageSize, garbageBytes},
 	} {
 		var err error

@@ -13,10 +13,13 @@ import (
 
 // State is how a catalog is when somebody asks.
 type State struct {
-	Tables   map[twophase.Mode]int
-	Frozen   map[twophase.Cause]int
-	Rounds   int
-	Waiting  int
+	Tables  map[twophase.Mode]int
+	Frozen  map[twophase.Cause]int
+	Rounds  int
+	Waiting int
+	// Reserved are tables on which a key goes first, HeldBack commits behind such a key.
+	Reserved int
+	HeldBack int
 	Lag      time.Duration // of publication
 	Snapshot twophase.SnapshotVersion
 	Manifest twophase.SnapshotVersion
@@ -77,6 +80,8 @@ var states = []struct {
 	}},
 	{roundsGauge, func(s State) []value { return one(int64(s.Rounds)) }},
 	{waitingGauge, func(s State) []value { return one(int64(s.Waiting)) }},
+	{reservedGauge, func(s State) []value { return one(int64(s.Reserved)) }},
+	{heldBackGauge, func(s State) []value { return one(int64(s.HeldBack)) }},
 	{manifestLag, func(s State) []value { return one(max(int64(s.Snapshot)-int64(s.Manifest), 0)) }},
 	{snapshotGauge, func(s State) []value { return one(int64(s.Snapshot)) }},
 	{positionGauge, func(s State) []value { return one(int64(s.Position)) }},

@@ -218,6 +218,8 @@ type Record struct {
 	//	*Record_Arrived
 	//	*Record_Rebuilt
 	//	*Record_Hold
+	//	*Record_Reserve
+	//	*Record_ReserveEnd
 	Record        isRecord_Record `protobuf_oneof:"record"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -485,6 +487,24 @@ func (x *Record) GetHold() *Held {
 	return nil
 }
 
+func (x *Record) GetReserve() *Reserved {
+	if x != nil {
+		if x, ok := x.Record.(*Record_Reserve); ok {
+			return x.Reserve
+		}
+	}
+	return nil
+}
+
+func (x *Record) GetReserveEnd() *ReservationEnded {
+	if x != nil {
+		if x, ok := x.Record.(*Record_ReserveEnd); ok {
+			return x.ReserveEnd
+		}
+	}
+	return nil
+}
+
 type isRecord_Record interface {
 	isRecord_Record()
 }
@@ -589,6 +609,14 @@ type Record_Hold struct {
 	Hold *Held `protobuf:"bytes,35,opt,name=hold,proto3,oneof"`
 }
 
+type Record_Reserve struct {
+	Reserve *Reserved `protobuf:"bytes,36,opt,name=reserve,proto3,oneof"`
+}
+
+type Record_ReserveEnd struct {
+	ReserveEnd *ReservationEnded `protobuf:"bytes,37,opt,name=reserve_end,json=reserveEnd,proto3,oneof"`
+}
+
 func (*Record_Commit) isRecord_Record() {}
 
 func (*Record_Abort) isRecord_Record() {}
@@ -638,6 +666,10 @@ func (*Record_Arrived) isRecord_Record() {}
 func (*Record_Rebuilt) isRecord_Record() {}
 
 func (*Record_Hold) isRecord_Record() {}
+
+func (*Record_Reserve) isRecord_Record() {}
+
+func (*Record_ReserveEnd) isRecord_Record() {}
 
 type ObjectRef struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2807,6 +2839,180 @@ func (x *LeaseEnded) GetUntilMs() int64 {
 	return 0
 }
 
+type Reserved struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Key           string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	Attempt       uint32                 `protobuf:"varint,2,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	Tables        []*ReservedTable       `protobuf:"bytes,3,rep,name=tables,proto3" json:"tables,omitempty"`
+	Until         uint64                 `protobuf:"varint,4,opt,name=until,proto3" json:"until,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Reserved) Reset() {
+	*x = Reserved{}
+	mi := &file_twophase_recordpb_record_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Reserved) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Reserved) ProtoMessage() {}
+
+func (x *Reserved) ProtoReflect() protoreflect.Message {
+	mi := &file_twophase_recordpb_record_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Reserved.ProtoReflect.Descriptor instead.
+func (*Reserved) Descriptor() ([]byte, []int) {
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{35}
+}
+
+func (x *Reserved) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *Reserved) GetAttempt() uint32 {
+	if x != nil {
+		return x.Attempt
+	}
+	return 0
+}
+
+func (x *Reserved) GetTables() []*ReservedTable {
+	if x != nil {
+		return x.Tables
+	}
+	return nil
+}
+
+func (x *Reserved) GetUntil() uint64 {
+	if x != nil {
+		return x.Until
+	}
+	return 0
+}
+
+type ReservedTable struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Table string                 `protobuf:"bytes,1,opt,name=table,proto3" json:"table,omitempty"`
+	// What the lost attempt did and read there; without it everything is held up.
+	Facts         []byte `protobuf:"bytes,2,opt,name=facts,proto3" json:"facts,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReservedTable) Reset() {
+	*x = ReservedTable{}
+	mi := &file_twophase_recordpb_record_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReservedTable) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReservedTable) ProtoMessage() {}
+
+func (x *ReservedTable) ProtoReflect() protoreflect.Message {
+	mi := &file_twophase_recordpb_record_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReservedTable.ProtoReflect.Descriptor instead.
+func (*ReservedTable) Descriptor() ([]byte, []int) {
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{36}
+}
+
+func (x *ReservedTable) GetTable() string {
+	if x != nil {
+		return x.Table
+	}
+	return ""
+}
+
+func (x *ReservedTable) GetFacts() []byte {
+	if x != nil {
+		return x.Facts
+	}
+	return nil
+}
+
+type ReservationEnded struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Key   string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	// The position of the reservation's record.
+	From          uint64 `protobuf:"varint,2,opt,name=from,proto3" json:"from,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReservationEnded) Reset() {
+	*x = ReservationEnded{}
+	mi := &file_twophase_recordpb_record_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReservationEnded) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReservationEnded) ProtoMessage() {}
+
+func (x *ReservationEnded) ProtoReflect() protoreflect.Message {
+	mi := &file_twophase_recordpb_record_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReservationEnded.ProtoReflect.Descriptor instead.
+func (*ReservationEnded) Descriptor() ([]byte, []int) {
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{37}
+}
+
+func (x *ReservationEnded) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *ReservationEnded) GetFrom() uint64 {
+	if x != nil {
+		return x.From
+	}
+	return 0
+}
+
 type Moved struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	To            string                 `protobuf:"bytes,1,opt,name=to,proto3" json:"to,omitempty"`
@@ -2816,7 +3022,7 @@ type Moved struct {
 
 func (x *Moved) Reset() {
 	*x = Moved{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[35]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2828,7 +3034,7 @@ func (x *Moved) String() string {
 func (*Moved) ProtoMessage() {}
 
 func (x *Moved) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[35]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2841,7 +3047,7 @@ func (x *Moved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Moved.ProtoReflect.Descriptor instead.
 func (*Moved) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{35}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Moved) GetTo() string {
@@ -2860,7 +3066,7 @@ type Arrived struct {
 
 func (x *Arrived) Reset() {
 	*x = Arrived{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[36]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2872,7 +3078,7 @@ func (x *Arrived) String() string {
 func (*Arrived) ProtoMessage() {}
 
 func (x *Arrived) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[36]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2885,7 +3091,7 @@ func (x *Arrived) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Arrived.ProtoReflect.Descriptor instead.
 func (*Arrived) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{36}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Arrived) GetFrom() string {
@@ -2904,7 +3110,7 @@ type BuildEnabled struct {
 
 func (x *BuildEnabled) Reset() {
 	*x = BuildEnabled{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[37]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2916,7 +3122,7 @@ func (x *BuildEnabled) String() string {
 func (*BuildEnabled) ProtoMessage() {}
 
 func (x *BuildEnabled) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[37]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2929,7 +3135,7 @@ func (x *BuildEnabled) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BuildEnabled.ProtoReflect.Descriptor instead.
 func (*BuildEnabled) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{37}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *BuildEnabled) GetCodec() uint32 {
@@ -2953,7 +3159,7 @@ type KnownPart struct {
 
 func (x *KnownPart) Reset() {
 	*x = KnownPart{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[38]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2965,7 +3171,7 @@ func (x *KnownPart) String() string {
 func (*KnownPart) ProtoMessage() {}
 
 func (x *KnownPart) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[38]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2978,7 +3184,7 @@ func (x *KnownPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KnownPart.ProtoReflect.Descriptor instead.
 func (*KnownPart) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{38}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *KnownPart) GetTable() string {
@@ -3027,7 +3233,7 @@ type Known struct {
 
 func (x *Known) Reset() {
 	*x = Known{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[39]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3039,7 +3245,7 @@ func (x *Known) String() string {
 func (*Known) ProtoMessage() {}
 
 func (x *Known) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[39]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3052,7 +3258,7 @@ func (x *Known) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Known.ProtoReflect.Descriptor instead.
 func (*Known) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{39}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Known) GetTxn() []byte {
@@ -3091,7 +3297,7 @@ type Rebuilt struct {
 
 func (x *Rebuilt) Reset() {
 	*x = Rebuilt{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[40]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3103,7 +3309,7 @@ func (x *Rebuilt) String() string {
 func (*Rebuilt) ProtoMessage() {}
 
 func (x *Rebuilt) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[40]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3116,7 +3322,7 @@ func (x *Rebuilt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rebuilt.ProtoReflect.Descriptor instead.
 func (*Rebuilt) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{40}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Rebuilt) GetFrom() string {
@@ -3182,7 +3388,7 @@ type CheckpointIndex struct {
 
 func (x *CheckpointIndex) Reset() {
 	*x = CheckpointIndex{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[41]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3194,7 +3400,7 @@ func (x *CheckpointIndex) String() string {
 func (*CheckpointIndex) ProtoMessage() {}
 
 func (x *CheckpointIndex) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[41]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3207,7 +3413,7 @@ func (x *CheckpointIndex) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckpointIndex.ProtoReflect.Descriptor instead.
 func (*CheckpointIndex) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{41}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *CheckpointIndex) GetCodec() uint32 {
@@ -3257,14 +3463,16 @@ type CheckpointHead struct {
 	Rebuilt    uint64 `protobuf:"varint,41,opt,name=rebuilt,proto3" json:"rebuilt,omitempty"`
 	Rebuilding bool   `protobuf:"varint,42,opt,name=rebuilding,proto3" json:"rebuilding,omitempty"`
 	// Strings that compact bytes name by their places here.
-	Names         []string `protobuf:"bytes,43,rep,name=names,proto3" json:"names,omitempty"`
+	Names         []string       `protobuf:"bytes,43,rep,name=names,proto3" json:"names,omitempty"`
+	Reservations  []*Reservation `protobuf:"bytes,44,rep,name=reservations,proto3" json:"reservations,omitempty"`
+	Turns         []*Turn        `protobuf:"bytes,45,rep,name=turns,proto3" json:"turns,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CheckpointHead) Reset() {
 	*x = CheckpointHead{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[42]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3276,7 +3484,7 @@ func (x *CheckpointHead) String() string {
 func (*CheckpointHead) ProtoMessage() {}
 
 func (x *CheckpointHead) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[42]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3289,7 +3497,7 @@ func (x *CheckpointHead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckpointHead.ProtoReflect.Descriptor instead.
 func (*CheckpointHead) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{42}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *CheckpointHead) GetCatalog() string {
@@ -3439,6 +3647,157 @@ func (x *CheckpointHead) GetNames() []string {
 	return nil
 }
 
+func (x *CheckpointHead) GetReservations() []*Reservation {
+	if x != nil {
+		return x.Reservations
+	}
+	return nil
+}
+
+func (x *CheckpointHead) GetTurns() []*Turn {
+	if x != nil {
+		return x.Turns
+	}
+	return nil
+}
+
+type Reservation struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Reserved      *Reserved              `protobuf:"bytes,1,opt,name=reserved,proto3" json:"reserved,omitempty"`
+	From          uint64                 `protobuf:"varint,2,opt,name=from,proto3" json:"from,omitempty"`
+	SinceMs       int64                  `protobuf:"varint,3,opt,name=since_ms,json=sinceMs,proto3" json:"since_ms,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Reservation) Reset() {
+	*x = Reservation{}
+	mi := &file_twophase_recordpb_record_proto_msgTypes[46]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Reservation) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Reservation) ProtoMessage() {}
+
+func (x *Reservation) ProtoReflect() protoreflect.Message {
+	mi := &file_twophase_recordpb_record_proto_msgTypes[46]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Reservation.ProtoReflect.Descriptor instead.
+func (*Reservation) Descriptor() ([]byte, []int) {
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{46}
+}
+
+func (x *Reservation) GetReserved() *Reserved {
+	if x != nil {
+		return x.Reserved
+	}
+	return nil
+}
+
+func (x *Reservation) GetFrom() uint64 {
+	if x != nil {
+		return x.From
+	}
+	return 0
+}
+
+func (x *Reservation) GetSinceMs() int64 {
+	if x != nil {
+		return x.SinceMs
+	}
+	return 0
+}
+
+// Turn is a span in which a table is reserved, and the rest behind it.
+type Turn struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Table         string                 `protobuf:"bytes,1,opt,name=table,proto3" json:"table,omitempty"`
+	Since         uint64                 `protobuf:"varint,2,opt,name=since,proto3" json:"since,omitempty"`
+	Open          uint64                 `protobuf:"varint,3,opt,name=open,proto3" json:"open,omitempty"`
+	Least         uint64                 `protobuf:"varint,4,opt,name=least,proto3" json:"least,omitempty"`
+	Rests         uint64                 `protobuf:"varint,5,opt,name=rests,proto3" json:"rests,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Turn) Reset() {
+	*x = Turn{}
+	mi := &file_twophase_recordpb_record_proto_msgTypes[47]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Turn) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Turn) ProtoMessage() {}
+
+func (x *Turn) ProtoReflect() protoreflect.Message {
+	mi := &file_twophase_recordpb_record_proto_msgTypes[47]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Turn.ProtoReflect.Descriptor instead.
+func (*Turn) Descriptor() ([]byte, []int) {
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{47}
+}
+
+func (x *Turn) GetTable() string {
+	if x != nil {
+		return x.Table
+	}
+	return ""
+}
+
+func (x *Turn) GetSince() uint64 {
+	if x != nil {
+		return x.Since
+	}
+	return 0
+}
+
+func (x *Turn) GetOpen() uint64 {
+	if x != nil {
+		return x.Open
+	}
+	return 0
+}
+
+func (x *Turn) GetLeast() uint64 {
+	if x != nil {
+		return x.Least
+	}
+	return 0
+}
+
+func (x *Turn) GetRests() uint64 {
+	if x != nil {
+		return x.Rests
+	}
+	return 0
+}
+
 type Lease struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -3452,7 +3811,7 @@ type Lease struct {
 
 func (x *Lease) Reset() {
 	*x = Lease{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[43]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3464,7 +3823,7 @@ func (x *Lease) String() string {
 func (*Lease) ProtoMessage() {}
 
 func (x *Lease) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[43]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3477,7 +3836,7 @@ func (x *Lease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lease.ProtoReflect.Descriptor instead.
 func (*Lease) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{43}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *Lease) GetId() string {
@@ -3525,7 +3884,7 @@ type Waiting struct {
 
 func (x *Waiting) Reset() {
 	*x = Waiting{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[44]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3537,7 +3896,7 @@ func (x *Waiting) String() string {
 func (*Waiting) ProtoMessage() {}
 
 func (x *Waiting) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[44]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3550,7 +3909,7 @@ func (x *Waiting) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Waiting.ProtoReflect.Descriptor instead.
 func (*Waiting) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{44}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *Waiting) GetSealed() bool {
@@ -3579,7 +3938,7 @@ type Round struct {
 
 func (x *Round) Reset() {
 	*x = Round{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[45]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3591,7 +3950,7 @@ func (x *Round) String() string {
 func (*Round) ProtoMessage() {}
 
 func (x *Round) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[45]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3604,7 +3963,7 @@ func (x *Round) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Round.ProtoReflect.Descriptor instead.
 func (*Round) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{45}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *Round) GetId() *RoundID {
@@ -3651,7 +4010,7 @@ type Segment struct {
 
 func (x *Segment) Reset() {
 	*x = Segment{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[46]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3663,7 +4022,7 @@ func (x *Segment) String() string {
 func (*Segment) ProtoMessage() {}
 
 func (x *Segment) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[46]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3676,7 +4035,7 @@ func (x *Segment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Segment.ProtoReflect.Descriptor instead.
 func (*Segment) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{46}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *Segment) GetTables() []*Table {
@@ -3745,7 +4104,7 @@ type Table struct {
 
 func (x *Table) Reset() {
 	*x = Table{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[47]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3757,7 +4116,7 @@ func (x *Table) String() string {
 func (*Table) ProtoMessage() {}
 
 func (x *Table) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[47]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3770,7 +4129,7 @@ func (x *Table) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Table.ProtoReflect.Descriptor instead.
 func (*Table) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{47}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *Table) GetRegistered() *Registered {
@@ -3930,7 +4289,7 @@ type Hold struct {
 
 func (x *Hold) Reset() {
 	*x = Hold{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[48]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3942,7 +4301,7 @@ func (x *Hold) String() string {
 func (*Hold) ProtoMessage() {}
 
 func (x *Hold) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[48]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3955,7 +4314,7 @@ func (x *Hold) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Hold.ProtoReflect.Descriptor instead.
 func (*Hold) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{48}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *Hold) GetDetail() string {
@@ -3985,7 +4344,7 @@ type Fence struct {
 
 func (x *Fence) Reset() {
 	*x = Fence{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[49]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3997,7 +4356,7 @@ func (x *Fence) String() string {
 func (*Fence) ProtoMessage() {}
 
 func (x *Fence) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[49]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4010,7 +4369,7 @@ func (x *Fence) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Fence.ProtoReflect.Descriptor instead.
 func (*Fence) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{49}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *Fence) GetVersion() int64 {
@@ -4060,7 +4419,7 @@ type Opened struct {
 
 func (x *Opened) Reset() {
 	*x = Opened{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[50]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4072,7 +4431,7 @@ func (x *Opened) String() string {
 func (*Opened) ProtoMessage() {}
 
 func (x *Opened) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[50]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4085,7 +4444,7 @@ func (x *Opened) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Opened.ProtoReflect.Descriptor instead.
 func (*Opened) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{50}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *Opened) GetFrom() uint32 {
@@ -4128,7 +4487,7 @@ type Guest struct {
 
 func (x *Guest) Reset() {
 	*x = Guest{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[51]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4140,7 +4499,7 @@ func (x *Guest) String() string {
 func (*Guest) ProtoMessage() {}
 
 func (x *Guest) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[51]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4153,7 +4512,7 @@ func (x *Guest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Guest.ProtoReflect.Descriptor instead.
 func (*Guest) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{51}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *Guest) GetEngine() string {
@@ -4194,7 +4553,7 @@ type Change struct {
 
 func (x *Change) Reset() {
 	*x = Change{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[52]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4206,7 +4565,7 @@ func (x *Change) String() string {
 func (*Change) ProtoMessage() {}
 
 func (x *Change) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[52]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4219,7 +4578,7 @@ func (x *Change) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Change.ProtoReflect.Descriptor instead.
 func (*Change) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{52}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *Change) GetNumber() int64 {
@@ -4249,7 +4608,7 @@ type History struct {
 
 func (x *History) Reset() {
 	*x = History{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[53]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4261,7 +4620,7 @@ func (x *History) String() string {
 func (*History) ProtoMessage() {}
 
 func (x *History) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[53]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4274,7 +4633,7 @@ func (x *History) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use History.ProtoReflect.Descriptor instead.
 func (*History) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{53}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *History) GetVersion() int64 {
@@ -4327,7 +4686,7 @@ type Outcome struct {
 
 func (x *Outcome) Reset() {
 	*x = Outcome{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[54]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4339,7 +4698,7 @@ func (x *Outcome) String() string {
 func (*Outcome) ProtoMessage() {}
 
 func (x *Outcome) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[54]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4352,7 +4711,7 @@ func (x *Outcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Outcome.ProtoReflect.Descriptor instead.
 func (*Outcome) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{54}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *Outcome) GetCommit() *Committed {
@@ -4417,7 +4776,7 @@ type PartOutcome struct {
 
 func (x *PartOutcome) Reset() {
 	*x = PartOutcome{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[55]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4429,7 +4788,7 @@ func (x *PartOutcome) String() string {
 func (*PartOutcome) ProtoMessage() {}
 
 func (x *PartOutcome) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[55]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4442,7 +4801,7 @@ func (x *PartOutcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PartOutcome.ProtoReflect.Descriptor instead.
 func (*PartOutcome) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{55}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *PartOutcome) GetChange() int64 {
@@ -4496,7 +4855,7 @@ type Snapshot struct {
 
 func (x *Snapshot) Reset() {
 	*x = Snapshot{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[56]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4508,7 +4867,7 @@ func (x *Snapshot) String() string {
 func (*Snapshot) ProtoMessage() {}
 
 func (x *Snapshot) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[56]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4521,7 +4880,7 @@ func (x *Snapshot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Snapshot.ProtoReflect.Descriptor instead.
 func (*Snapshot) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{56}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *Snapshot) GetVersion() uint64 {
@@ -4590,7 +4949,7 @@ type SnapshotTable struct {
 
 func (x *SnapshotTable) Reset() {
 	*x = SnapshotTable{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[57]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4602,7 +4961,7 @@ func (x *SnapshotTable) String() string {
 func (*SnapshotTable) ProtoMessage() {}
 
 func (x *SnapshotTable) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[57]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4615,7 +4974,7 @@ func (x *SnapshotTable) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotTable.ProtoReflect.Descriptor instead.
 func (*SnapshotTable) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{57}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *SnapshotTable) GetTable() string {
@@ -4651,7 +5010,7 @@ const file_twophase_recordpb_record_proto_rawDesc = "" +
 	"\x06writer\x18\a \x01(\tR\x06writer\x12?\n" +
 	"\n" +
 	"checkpoint\x18\b \x01(\v2\x1f.txcoord.record.v1.CheckpointedR\n" +
-	"checkpoint\"\x81\v\n" +
+	"checkpoint\"\x82\f\n" +
 	"\x06Record\x126\n" +
 	"\x06commit\x18\x01 \x01(\v2\x1c.txcoord.record.v1.CommittedH\x00R\x06commit\x122\n" +
 	"\x05abort\x18\x02 \x01(\v2\x1a.txcoord.record.v1.AbortedH\x00R\x05abort\x12@\n" +
@@ -4680,7 +5039,10 @@ const file_twophase_recordpb_record_proto_rawDesc = "" +
 	"\x05moved\x18  \x01(\v2\x18.txcoord.record.v1.MovedH\x00R\x05moved\x126\n" +
 	"\aarrived\x18! \x01(\v2\x1a.txcoord.record.v1.ArrivedH\x00R\aarrived\x126\n" +
 	"\arebuilt\x18\" \x01(\v2\x1a.txcoord.record.v1.RebuiltH\x00R\arebuilt\x12-\n" +
-	"\x04hold\x18# \x01(\v2\x17.txcoord.record.v1.HeldH\x00R\x04holdB\b\n" +
+	"\x04hold\x18# \x01(\v2\x17.txcoord.record.v1.HeldH\x00R\x04hold\x127\n" +
+	"\areserve\x18$ \x01(\v2\x1b.txcoord.record.v1.ReservedH\x00R\areserve\x12F\n" +
+	"\vreserve_end\x18% \x01(\v2#.txcoord.record.v1.ReservationEndedH\x00R\n" +
+	"reserveEndB\b\n" +
 	"\x06record\"G\n" +
 	"\tObjectRef\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
@@ -4852,7 +5214,18 @@ const file_twophase_recordpb_record_proto_rawDesc = "" +
 	"\n" +
 	"LeaseEnded\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x19\n" +
-	"\buntil_ms\x18\x02 \x01(\x03R\auntilMs\"\x17\n" +
+	"\buntil_ms\x18\x02 \x01(\x03R\auntilMs\"\x86\x01\n" +
+	"\bReserved\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x18\n" +
+	"\aattempt\x18\x02 \x01(\rR\aattempt\x128\n" +
+	"\x06tables\x18\x03 \x03(\v2 .txcoord.record.v1.ReservedTableR\x06tables\x12\x14\n" +
+	"\x05until\x18\x04 \x01(\x04R\x05until\";\n" +
+	"\rReservedTable\x12\x14\n" +
+	"\x05table\x18\x01 \x01(\tR\x05table\x12\x14\n" +
+	"\x05facts\x18\x02 \x01(\fR\x05facts\"8\n" +
+	"\x10ReservationEnded\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x12\n" +
+	"\x04from\x18\x02 \x01(\x04R\x04from\"\x17\n" +
 	"\x05Moved\x12\x0e\n" +
 	"\x02to\x18\x01 \x01(\tR\x02to\"\x1d\n" +
 	"\aArrived\x12\x12\n" +
@@ -4880,7 +5253,7 @@ const file_twophase_recordpb_record_proto_rawDesc = "" +
 	"\x0fCheckpointIndex\x12\x14\n" +
 	"\x05codec\x18\x01 \x01(\rR\x05codec\x125\n" +
 	"\x04head\x18\x02 \x01(\v2!.txcoord.record.v1.CheckpointHeadR\x04head\x128\n" +
-	"\bsegments\x18\x03 \x03(\v2\x1c.txcoord.record.v1.ObjectRefR\bsegments\"\x81\x06\n" +
+	"\bsegments\x18\x03 \x03(\v2\x1c.txcoord.record.v1.ObjectRefR\bsegments\"\xf4\x06\n" +
 	"\x0eCheckpointHead\x12\x18\n" +
 	"\acatalog\x18\x01 \x01(\tR\acatalog\x12 \n" +
 	"\vincarnation\x18\x02 \x01(\tR\vincarnation\x12\x1a\n" +
@@ -4907,7 +5280,19 @@ const file_twophase_recordpb_record_proto_rawDesc = "" +
 	"\n" +
 	"rebuilding\x18* \x01(\bR\n" +
 	"rebuilding\x12\x14\n" +
-	"\x05names\x18+ \x03(\tR\x05names\"}\n" +
+	"\x05names\x18+ \x03(\tR\x05names\x12B\n" +
+	"\freservations\x18, \x03(\v2\x1e.txcoord.record.v1.ReservationR\freservations\x12-\n" +
+	"\x05turns\x18- \x03(\v2\x17.txcoord.record.v1.TurnR\x05turns\"u\n" +
+	"\vReservation\x127\n" +
+	"\breserved\x18\x01 \x01(\v2\x1b.txcoord.record.v1.ReservedR\breserved\x12\x12\n" +
+	"\x04from\x18\x02 \x01(\x04R\x04from\x12\x19\n" +
+	"\bsince_ms\x18\x03 \x01(\x03R\asinceMs\"r\n" +
+	"\x04Turn\x12\x14\n" +
+	"\x05table\x18\x01 \x01(\tR\x05table\x12\x14\n" +
+	"\x05since\x18\x02 \x01(\x04R\x05since\x12\x12\n" +
+	"\x04open\x18\x03 \x01(\x04R\x04open\x12\x14\n" +
+	"\x05least\x18\x04 \x01(\x04R\x05least\x12\x14\n" +
+	"\x05rests\x18\x05 \x01(\x04R\x05rests\"}\n" +
 	"\x05Lease\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1a\n" +
 	"\bsnapshot\x18\x02 \x01(\x04R\bsnapshot\x12\x12\n" +
@@ -5023,66 +5408,71 @@ func file_twophase_recordpb_record_proto_rawDescGZIP() []byte {
 	return file_twophase_recordpb_record_proto_rawDescData
 }
 
-var file_twophase_recordpb_record_proto_msgTypes = make([]protoimpl.MessageInfo, 58)
+var file_twophase_recordpb_record_proto_msgTypes = make([]protoimpl.MessageInfo, 63)
 var file_twophase_recordpb_record_proto_goTypes = []any{
-	(*Entry)(nil),           // 0: txcoord.record.v1.Entry
-	(*Header)(nil),          // 1: txcoord.record.v1.Header
-	(*Record)(nil),          // 2: txcoord.record.v1.Record
-	(*ObjectRef)(nil),       // 3: txcoord.record.v1.ObjectRef
-	(*ReadPoint)(nil),       // 4: txcoord.record.v1.ReadPoint
-	(*AppVersion)(nil),      // 5: txcoord.record.v1.AppVersion
-	(*Shape)(nil),           // 6: txcoord.record.v1.Shape
-	(*Part)(nil),            // 7: txcoord.record.v1.Part
-	(*Creation)(nil),        // 8: txcoord.record.v1.Creation
-	(*ReadPart)(nil),        // 9: txcoord.record.v1.ReadPart
-	(*Committed)(nil),       // 10: txcoord.record.v1.Committed
-	(*Aborted)(nil),         // 11: txcoord.record.v1.Aborted
-	(*FoundVersion)(nil),    // 12: txcoord.record.v1.FoundVersion
-	(*RoundID)(nil),         // 13: txcoord.record.v1.RoundID
-	(*PublishedTable)(nil),  // 14: txcoord.record.v1.PublishedTable
-	(*Published)(nil),       // 15: txcoord.record.v1.Published
-	(*Conflict)(nil),        // 16: txcoord.record.v1.Conflict
-	(*Verdict)(nil),         // 17: txcoord.record.v1.Verdict
-	(*Foreign)(nil),         // 18: txcoord.record.v1.Foreign
-	(*Barrier)(nil),         // 19: txcoord.record.v1.Barrier
-	(*Range)(nil),           // 20: txcoord.record.v1.Range
-	(*Replaced)(nil),        // 21: txcoord.record.v1.Replaced
-	(*Registered)(nil),      // 22: txcoord.record.v1.Registered
-	(*Released)(nil),        // 23: txcoord.record.v1.Released
-	(*ModeSet)(nil),         // 24: txcoord.record.v1.ModeSet
-	(*FenceCounted)(nil),    // 25: txcoord.record.v1.FenceCounted
-	(*Frozen)(nil),          // 26: txcoord.record.v1.Frozen
-	(*Thawed)(nil),          // 27: txcoord.record.v1.Thawed
-	(*Held)(nil),            // 28: txcoord.record.v1.Held
-	(*FloorRaised)(nil),     // 29: txcoord.record.v1.FloorRaised
-	(*SettingChanged)(nil),  // 30: txcoord.record.v1.SettingChanged
-	(*Checkpointed)(nil),    // 31: txcoord.record.v1.Checkpointed
-	(*Tagged)(nil),          // 32: txcoord.record.v1.Tagged
-	(*Leased)(nil),          // 33: txcoord.record.v1.Leased
-	(*LeaseEnded)(nil),      // 34: txcoord.record.v1.LeaseEnded
-	(*Moved)(nil),           // 35: txcoord.record.v1.Moved
-	(*Arrived)(nil),         // 36: txcoord.record.v1.Arrived
-	(*BuildEnabled)(nil),    // 37: txcoord.record.v1.BuildEnabled
-	(*KnownPart)(nil),       // 38: txcoord.record.v1.KnownPart
-	(*Known)(nil),           // 39: txcoord.record.v1.Known
-	(*Rebuilt)(nil),         // 40: txcoord.record.v1.Rebuilt
-	(*CheckpointIndex)(nil), // 41: txcoord.record.v1.CheckpointIndex
-	(*CheckpointHead)(nil),  // 42: txcoord.record.v1.CheckpointHead
-	(*Lease)(nil),           // 43: txcoord.record.v1.Lease
-	(*Waiting)(nil),         // 44: txcoord.record.v1.Waiting
-	(*Round)(nil),           // 45: txcoord.record.v1.Round
-	(*Segment)(nil),         // 46: txcoord.record.v1.Segment
-	(*Table)(nil),           // 47: txcoord.record.v1.Table
-	(*Hold)(nil),            // 48: txcoord.record.v1.Hold
-	(*Fence)(nil),           // 49: txcoord.record.v1.Fence
-	(*Opened)(nil),          // 50: txcoord.record.v1.Opened
-	(*Guest)(nil),           // 51: txcoord.record.v1.Guest
-	(*Change)(nil),          // 52: txcoord.record.v1.Change
-	(*History)(nil),         // 53: txcoord.record.v1.History
-	(*Outcome)(nil),         // 54: txcoord.record.v1.Outcome
-	(*PartOutcome)(nil),     // 55: txcoord.record.v1.PartOutcome
-	(*Snapshot)(nil),        // 56: txcoord.record.v1.Snapshot
-	(*SnapshotTable)(nil),   // 57: txcoord.record.v1.SnapshotTable
+	(*Entry)(nil),            // 0: txcoord.record.v1.Entry
+	(*Header)(nil),           // 1: txcoord.record.v1.Header
+	(*Record)(nil),           // 2: txcoord.record.v1.Record
+	(*ObjectRef)(nil),        // 3: txcoord.record.v1.ObjectRef
+	(*ReadPoint)(nil),        // 4: txcoord.record.v1.ReadPoint
+	(*AppVersion)(nil),       // 5: txcoord.record.v1.AppVersion
+	(*Shape)(nil),            // 6: txcoord.record.v1.Shape
+	(*Part)(nil),             // 7: txcoord.record.v1.Part
+	(*Creation)(nil),         // 8: txcoord.record.v1.Creation
+	(*ReadPart)(nil),         // 9: txcoord.record.v1.ReadPart
+	(*Committed)(nil),        // 10: txcoord.record.v1.Committed
+	(*Aborted)(nil),          // 11: txcoord.record.v1.Aborted
+	(*FoundVersion)(nil),     // 12: txcoord.record.v1.FoundVersion
+	(*RoundID)(nil),          // 13: txcoord.record.v1.RoundID
+	(*PublishedTable)(nil),   // 14: txcoord.record.v1.PublishedTable
+	(*Published)(nil),        // 15: txcoord.record.v1.Published
+	(*Conflict)(nil),         // 16: txcoord.record.v1.Conflict
+	(*Verdict)(nil),          // 17: txcoord.record.v1.Verdict
+	(*Foreign)(nil),          // 18: txcoord.record.v1.Foreign
+	(*Barrier)(nil),          // 19: txcoord.record.v1.Barrier
+	(*Range)(nil),            // 20: txcoord.record.v1.Range
+	(*Replaced)(nil),         // 21: txcoord.record.v1.Replaced
+	(*Registered)(nil),       // 22: txcoord.record.v1.Registered
+	(*Released)(nil),         // 23: txcoord.record.v1.Released
+	(*ModeSet)(nil),          // 24: txcoord.record.v1.ModeSet
+	(*FenceCounted)(nil),     // 25: txcoord.record.v1.FenceCounted
+	(*Frozen)(nil),           // 26: txcoord.record.v1.Frozen
+	(*Thawed)(nil),           // 27: txcoord.record.v1.Thawed
+	(*Held)(nil),             // 28: txcoord.record.v1.Held
+	(*FloorRaised)(nil),      // 29: txcoord.record.v1.FloorRaised
+	(*SettingChanged)(nil),   // 30: txcoord.record.v1.SettingChanged
+	(*Checkpointed)(nil),     // 31: txcoord.record.v1.Checkpointed
+	(*Tagged)(nil),           // 32: txcoord.record.v1.Tagged
+	(*Leased)(nil),           // 33: txcoord.record.v1.Leased
+	(*LeaseEnded)(nil),       // 34: txcoord.record.v1.LeaseEnded
+	(*Reserved)(nil),         // 35: txcoord.record.v1.Reserved
+	(*ReservedTable)(nil),    // 36: txcoord.record.v1.ReservedTable
+	(*ReservationEnded)(nil), // 37: txcoord.record.v1.ReservationEnded
+	(*Moved)(nil),            // 38: txcoord.record.v1.Moved
+	(*Arrived)(nil),          // 39: txcoord.record.v1.Arrived
+	(*BuildEnabled)(nil),     // 40: txcoord.record.v1.BuildEnabled
+	(*KnownPart)(nil),        // 41: txcoord.record.v1.KnownPart
+	(*Known)(nil),            // 42: txcoord.record.v1.Known
+	(*Rebuilt)(nil),          // 43: txcoord.record.v1.Rebuilt
+	(*CheckpointIndex)(nil),  // 44: txcoord.record.v1.CheckpointIndex
+	(*CheckpointHead)(nil),   // 45: txcoord.record.v1.CheckpointHead
+	(*Reservation)(nil),      // 46: txcoord.record.v1.Reservation
+	(*Turn)(nil),             // 47: txcoord.record.v1.Turn
+	(*Lease)(nil),            // 48: txcoord.record.v1.Lease
+	(*Waiting)(nil),          // 49: txcoord.record.v1.Waiting
+	(*Round)(nil),            // 50: txcoord.record.v1.Round
+	(*Segment)(nil),          // 51: txcoord.record.v1.Segment
+	(*Table)(nil),            // 52: txcoord.record.v1.Table
+	(*Hold)(nil),             // 53: txcoord.record.v1.Hold
+	(*Fence)(nil),            // 54: txcoord.record.v1.Fence
+	(*Opened)(nil),           // 55: txcoord.record.v1.Opened
+	(*Guest)(nil),            // 56: txcoord.record.v1.Guest
+	(*Change)(nil),           // 57: txcoord.record.v1.Change
+	(*History)(nil),          // 58: txcoord.record.v1.History
+	(*Outcome)(nil),          // 59: txcoord.record.v1.Outcome
+	(*PartOutcome)(nil),      // 60: txcoord.record.v1.PartOutcome
+	(*Snapshot)(nil),         // 61: txcoord.record.v1.Snapshot
+	(*SnapshotTable)(nil),    // 62: txcoord.record.v1.SnapshotTable
 }
 var file_twophase_recordpb_record_proto_depIdxs = []int32{
 	1,  // 0: txcoord.record.v1.Entry.header:type_name -> txcoord.record.v1.Header
@@ -5105,72 +5495,78 @@ var file_twophase_recordpb_record_proto_depIdxs = []int32{
 	30, // 17: txcoord.record.v1.Record.setting:type_name -> txcoord.record.v1.SettingChanged
 	31, // 18: txcoord.record.v1.Record.checkpoint:type_name -> txcoord.record.v1.Checkpointed
 	32, // 19: txcoord.record.v1.Record.tag:type_name -> txcoord.record.v1.Tagged
-	37, // 20: txcoord.record.v1.Record.build:type_name -> txcoord.record.v1.BuildEnabled
+	40, // 20: txcoord.record.v1.Record.build:type_name -> txcoord.record.v1.BuildEnabled
 	25, // 21: txcoord.record.v1.Record.fence:type_name -> txcoord.record.v1.FenceCounted
 	33, // 22: txcoord.record.v1.Record.lease:type_name -> txcoord.record.v1.Leased
 	34, // 23: txcoord.record.v1.Record.lease_end:type_name -> txcoord.record.v1.LeaseEnded
-	35, // 24: txcoord.record.v1.Record.moved:type_name -> txcoord.record.v1.Moved
-	36, // 25: txcoord.record.v1.Record.arrived:type_name -> txcoord.record.v1.Arrived
-	40, // 26: txcoord.record.v1.Record.rebuilt:type_name -> txcoord.record.v1.Rebuilt
+	38, // 24: txcoord.record.v1.Record.moved:type_name -> txcoord.record.v1.Moved
+	39, // 25: txcoord.record.v1.Record.arrived:type_name -> txcoord.record.v1.Arrived
+	43, // 26: txcoord.record.v1.Record.rebuilt:type_name -> txcoord.record.v1.Rebuilt
 	28, // 27: txcoord.record.v1.Record.hold:type_name -> txcoord.record.v1.Held
-	5,  // 28: txcoord.record.v1.Shape.apps:type_name -> txcoord.record.v1.AppVersion
-	4,  // 29: txcoord.record.v1.Part.read:type_name -> txcoord.record.v1.ReadPoint
-	3,  // 30: txcoord.record.v1.Part.facts_ref:type_name -> txcoord.record.v1.ObjectRef
-	6,  // 31: txcoord.record.v1.Part.shape:type_name -> txcoord.record.v1.Shape
-	8,  // 32: txcoord.record.v1.Part.create:type_name -> txcoord.record.v1.Creation
-	4,  // 33: txcoord.record.v1.ReadPart.read:type_name -> txcoord.record.v1.ReadPoint
-	7,  // 34: txcoord.record.v1.Committed.parts:type_name -> txcoord.record.v1.Part
-	9,  // 35: txcoord.record.v1.Committed.reads:type_name -> txcoord.record.v1.ReadPart
-	12, // 36: txcoord.record.v1.PublishedTable.versions:type_name -> txcoord.record.v1.FoundVersion
-	13, // 37: txcoord.record.v1.Published.round:type_name -> txcoord.record.v1.RoundID
-	14, // 38: txcoord.record.v1.Published.tables:type_name -> txcoord.record.v1.PublishedTable
-	16, // 39: txcoord.record.v1.Verdict.conflict:type_name -> txcoord.record.v1.Conflict
-	3,  // 40: txcoord.record.v1.Foreign.facts_ref:type_name -> txcoord.record.v1.ObjectRef
-	5,  // 41: txcoord.record.v1.Foreign.apps:type_name -> txcoord.record.v1.AppVersion
-	12, // 42: txcoord.record.v1.Foreign.found:type_name -> txcoord.record.v1.FoundVersion
-	17, // 43: txcoord.record.v1.Foreign.verdicts:type_name -> txcoord.record.v1.Verdict
-	12, // 44: txcoord.record.v1.Barrier.found:type_name -> txcoord.record.v1.FoundVersion
-	17, // 45: txcoord.record.v1.Barrier.verdicts:type_name -> txcoord.record.v1.Verdict
-	17, // 46: txcoord.record.v1.Range.verdicts:type_name -> txcoord.record.v1.Verdict
-	13, // 47: txcoord.record.v1.Frozen.round:type_name -> txcoord.record.v1.RoundID
-	3,  // 48: txcoord.record.v1.Checkpointed.object:type_name -> txcoord.record.v1.ObjectRef
-	38, // 49: txcoord.record.v1.Known.parts:type_name -> txcoord.record.v1.KnownPart
-	22, // 50: txcoord.record.v1.Rebuilt.tables:type_name -> txcoord.record.v1.Registered
-	39, // 51: txcoord.record.v1.Rebuilt.known:type_name -> txcoord.record.v1.Known
-	22, // 52: txcoord.record.v1.Rebuilt.removed:type_name -> txcoord.record.v1.Registered
-	42, // 53: txcoord.record.v1.CheckpointIndex.head:type_name -> txcoord.record.v1.CheckpointHead
-	3,  // 54: txcoord.record.v1.CheckpointIndex.segments:type_name -> txcoord.record.v1.ObjectRef
-	30, // 55: txcoord.record.v1.CheckpointHead.caps:type_name -> txcoord.record.v1.SettingChanged
-	44, // 56: txcoord.record.v1.CheckpointHead.waiting:type_name -> txcoord.record.v1.Waiting
-	45, // 57: txcoord.record.v1.CheckpointHead.rounds:type_name -> txcoord.record.v1.Round
-	32, // 58: txcoord.record.v1.CheckpointHead.tags:type_name -> txcoord.record.v1.Tagged
-	31, // 59: txcoord.record.v1.CheckpointHead.checkpoint:type_name -> txcoord.record.v1.Checkpointed
-	43, // 60: txcoord.record.v1.CheckpointHead.leases:type_name -> txcoord.record.v1.Lease
-	13, // 61: txcoord.record.v1.Round.id:type_name -> txcoord.record.v1.RoundID
-	30, // 62: txcoord.record.v1.Round.caps:type_name -> txcoord.record.v1.SettingChanged
-	47, // 63: txcoord.record.v1.Segment.tables:type_name -> txcoord.record.v1.Table
-	54, // 64: txcoord.record.v1.Segment.outcomes:type_name -> txcoord.record.v1.Outcome
-	56, // 65: txcoord.record.v1.Segment.snapshots:type_name -> txcoord.record.v1.Snapshot
-	22, // 66: txcoord.record.v1.Table.registered:type_name -> txcoord.record.v1.Registered
-	52, // 67: txcoord.record.v1.Table.pending:type_name -> txcoord.record.v1.Change
-	53, // 68: txcoord.record.v1.Table.history:type_name -> txcoord.record.v1.History
-	26, // 69: txcoord.record.v1.Table.frozen:type_name -> txcoord.record.v1.Frozen
-	52, // 70: txcoord.record.v1.Table.diverged:type_name -> txcoord.record.v1.Change
-	49, // 71: txcoord.record.v1.Table.fence:type_name -> txcoord.record.v1.Fence
-	50, // 72: txcoord.record.v1.Table.opened:type_name -> txcoord.record.v1.Opened
-	51, // 73: txcoord.record.v1.Table.guests:type_name -> txcoord.record.v1.Guest
-	48, // 74: txcoord.record.v1.Table.held:type_name -> txcoord.record.v1.Hold
-	3,  // 75: txcoord.record.v1.History.facts_ref:type_name -> txcoord.record.v1.ObjectRef
-	10, // 76: txcoord.record.v1.Outcome.commit:type_name -> txcoord.record.v1.Committed
-	11, // 77: txcoord.record.v1.Outcome.abort:type_name -> txcoord.record.v1.Aborted
-	55, // 78: txcoord.record.v1.Outcome.parts:type_name -> txcoord.record.v1.PartOutcome
-	16, // 79: txcoord.record.v1.PartOutcome.conflict:type_name -> txcoord.record.v1.Conflict
-	57, // 80: txcoord.record.v1.Snapshot.tables:type_name -> txcoord.record.v1.SnapshotTable
-	81, // [81:81] is the sub-list for method output_type
-	81, // [81:81] is the sub-list for method input_type
-	81, // [81:81] is the sub-list for extension type_name
-	81, // [81:81] is the sub-list for extension extendee
-	0,  // [0:81] is the sub-list for field type_name
+	35, // 28: txcoord.record.v1.Record.reserve:type_name -> txcoord.record.v1.Reserved
+	37, // 29: txcoord.record.v1.Record.reserve_end:type_name -> txcoord.record.v1.ReservationEnded
+	5,  // 30: txcoord.record.v1.Shape.apps:type_name -> txcoord.record.v1.AppVersion
+	4,  // 31: txcoord.record.v1.Part.read:type_name -> txcoord.record.v1.ReadPoint
+	3,  // 32: txcoord.record.v1.Part.facts_ref:type_name -> txcoord.record.v1.ObjectRef
+	6,  // 33: txcoord.record.v1.Part.shape:type_name -> txcoord.record.v1.Shape
+	8,  // 34: txcoord.record.v1.Part.create:type_name -> txcoord.record.v1.Creation
+	4,  // 35: txcoord.record.v1.ReadPart.read:type_name -> txcoord.record.v1.ReadPoint
+	7,  // 36: txcoord.record.v1.Committed.parts:type_name -> txcoord.record.v1.Part
+	9,  // 37: txcoord.record.v1.Committed.reads:type_name -> txcoord.record.v1.ReadPart
+	12, // 38: txcoord.record.v1.PublishedTable.versions:type_name -> txcoord.record.v1.FoundVersion
+	13, // 39: txcoord.record.v1.Published.round:type_name -> txcoord.record.v1.RoundID
+	14, // 40: txcoord.record.v1.Published.tables:type_name -> txcoord.record.v1.PublishedTable
+	16, // 41: txcoord.record.v1.Verdict.conflict:type_name -> txcoord.record.v1.Conflict
+	3,  // 42: txcoord.record.v1.Foreign.facts_ref:type_name -> txcoord.record.v1.ObjectRef
+	5,  // 43: txcoord.record.v1.Foreign.apps:type_name -> txcoord.record.v1.AppVersion
+	12, // 44: txcoord.record.v1.Foreign.found:type_name -> txcoord.record.v1.FoundVersion
+	17, // 45: txcoord.record.v1.Foreign.verdicts:type_name -> txcoord.record.v1.Verdict
+	12, // 46: txcoord.record.v1.Barrier.found:type_name -> txcoord.record.v1.FoundVersion
+	17, // 47: txcoord.record.v1.Barrier.verdicts:type_name -> txcoord.record.v1.Verdict
+	17, // 48: txcoord.record.v1.Range.verdicts:type_name -> txcoord.record.v1.Verdict
+	13, // 49: txcoord.record.v1.Frozen.round:type_name -> txcoord.record.v1.RoundID
+	3,  // 50: txcoord.record.v1.Checkpointed.object:type_name -> txcoord.record.v1.ObjectRef
+	36, // 51: txcoord.record.v1.Reserved.tables:type_name -> txcoord.record.v1.ReservedTable
+	41, // 52: txcoord.record.v1.Known.parts:type_name -> txcoord.record.v1.KnownPart
+	22, // 53: txcoord.record.v1.Rebuilt.tables:type_name -> txcoord.record.v1.Registered
+	42, // 54: txcoord.record.v1.Rebuilt.known:type_name -> txcoord.record.v1.Known
+	22, // 55: txcoord.record.v1.Rebuilt.removed:type_name -> txcoord.record.v1.Registered
+	45, // 56: txcoord.record.v1.CheckpointIndex.head:type_name -> txcoord.record.v1.CheckpointHead
+	3,  // 57: txcoord.record.v1.CheckpointIndex.segments:type_name -> txcoord.record.v1.ObjectRef
+	30, // 58: txcoord.record.v1.CheckpointHead.caps:type_name -> txcoord.record.v1.SettingChanged
+	49, // 59: txcoord.record.v1.CheckpointHead.waiting:type_name -> txcoord.record.v1.Waiting
+	50, // 60: txcoord.record.v1.CheckpointHead.rounds:type_name -> txcoord.record.v1.Round
+	32, // 61: txcoord.record.v1.CheckpointHead.tags:type_name -> txcoord.record.v1.Tagged
+	31, // 62: txcoord.record.v1.CheckpointHead.checkpoint:type_name -> txcoord.record.v1.Checkpointed
+	48, // 63: txcoord.record.v1.CheckpointHead.leases:type_name -> txcoord.record.v1.Lease
+	46, // 64: txcoord.record.v1.CheckpointHead.reservations:type_name -> txcoord.record.v1.Reservation
+	47, // 65: txcoord.record.v1.CheckpointHead.turns:type_name -> txcoord.record.v1.Turn
+	35, // 66: txcoord.record.v1.Reservation.reserved:type_name -> txcoord.record.v1.Reserved
+	13, // 67: txcoord.record.v1.Round.id:type_name -> txcoord.record.v1.RoundID
+	30, // 68: txcoord.record.v1.Round.caps:type_name -> txcoord.record.v1.SettingChanged
+	52, // 69: txcoord.record.v1.Segment.tables:type_name -> txcoord.record.v1.Table
+	59, // 70: txcoord.record.v1.Segment.outcomes:type_name -> txcoord.record.v1.Outcome
+	61, // 71: txcoord.record.v1.Segment.snapshots:type_name -> txcoord.record.v1.Snapshot
+	22, // 72: txcoord.record.v1.Table.registered:type_name -> txcoord.record.v1.Registered
+	57, // 73: txcoord.record.v1.Table.pending:type_name -> txcoord.record.v1.Change
+	58, // 74: txcoord.record.v1.Table.history:type_name -> txcoord.record.v1.History
+	26, // 75: txcoord.record.v1.Table.frozen:type_name -> txcoord.record.v1.Frozen
+	57, // 76: txcoord.record.v1.Table.diverged:type_name -> txcoord.record.v1.Change
+	54, // 77: txcoord.record.v1.Table.fence:type_name -> txcoord.record.v1.Fence
+	55, // 78: txcoord.record.v1.Table.opened:type_name -> txcoord.record.v1.Opened
+	56, // 79: txcoord.record.v1.Table.guests:type_name -> txcoord.record.v1.Guest
+	53, // 80: txcoord.record.v1.Table.held:type_name -> txcoord.record.v1.Hold
+	3,  // 81: txcoord.record.v1.History.facts_ref:type_name -> txcoord.record.v1.ObjectRef
+	10, // 82: txcoord.record.v1.Outcome.commit:type_name -> txcoord.record.v1.Committed
+	11, // 83: txcoord.record.v1.Outcome.abort:type_name -> txcoord.record.v1.Aborted
+	60, // 84: txcoord.record.v1.Outcome.parts:type_name -> txcoord.record.v1.PartOutcome
+	16, // 85: txcoord.record.v1.PartOutcome.conflict:type_name -> txcoord.record.v1.Conflict
+	62, // 86: txcoord.record.v1.Snapshot.tables:type_name -> txcoord.record.v1.SnapshotTable
+	87, // [87:87] is the sub-list for method output_type
+	87, // [87:87] is the sub-list for method input_type
+	87, // [87:87] is the sub-list for extension type_name
+	87, // [87:87] is the sub-list for extension extendee
+	0,  // [0:87] is the sub-list for field type_name
 }
 
 func init() { file_twophase_recordpb_record_proto_init() }
@@ -5204,6 +5600,8 @@ func file_twophase_recordpb_record_proto_init() {
 		(*Record_Arrived)(nil),
 		(*Record_Rebuilt)(nil),
 		(*Record_Hold)(nil),
+		(*Record_Reserve)(nil),
+		(*Record_ReserveEnd)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -5211,7 +5609,7 @@ func file_twophase_recordpb_record_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_twophase_recordpb_record_proto_rawDesc), len(file_twophase_recordpb_record_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   58,
+			NumMessages:   63,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -136,6 +136,10 @@ const (
 	ErrorReason_ERROR_REASON_REPLICA_BEHIND ErrorReason = 83
 	// UNAVAILABLE: the server is starting or stopping.
 	ErrorReason_ERROR_REASON_SHUTTING_DOWN ErrorReason = 84
+	// UNAVAILABLE: a key that has lost many attempts goes first on a table, and has not
+	// come back yet. Nothing was decided; the same call is decided after it. With
+	// TransactionDetail, TableDetail and `google.rpc.RetryInfo`.
+	ErrorReason_ERROR_REASON_TABLE_RESERVED ErrorReason = 85
 	// DATA_LOSS: a table's log contradicts the journal, has a gap, or holds a torn
 	// commit file; that table is stopped. With TableDetail.
 	ErrorReason_ERROR_REASON_LOG_CONTRADICTION ErrorReason = 90
@@ -196,6 +200,7 @@ var (
 		82:  "ERROR_REASON_OUTCOME_UNKNOWN",
 		83:  "ERROR_REASON_REPLICA_BEHIND",
 		84:  "ERROR_REASON_SHUTTING_DOWN",
+		85:  "ERROR_REASON_TABLE_RESERVED",
 		90:  "ERROR_REASON_LOG_CONTRADICTION",
 		91:  "ERROR_REASON_JOURNAL_CONTRADICTION",
 		100: "ERROR_REASON_UNAUTHENTICATED",
@@ -247,6 +252,7 @@ var (
 		"ERROR_REASON_OUTCOME_UNKNOWN":       82,
 		"ERROR_REASON_REPLICA_BEHIND":        83,
 		"ERROR_REASON_SHUTTING_DOWN":         84,
+		"ERROR_REASON_TABLE_RESERVED":        85,
 		"ERROR_REASON_LOG_CONTRADICTION":     90,
 		"ERROR_REASON_JOURNAL_CONTRADICTION": 91,
 		"ERROR_REASON_UNAUTHENTICATED":       100,
@@ -974,7 +980,7 @@ const file_txcoord_v1_errors_proto_rawDesc = "" +
 	"\n" +
 	"catalog_id\x18\x02 \x01(\tR\tcatalogId\x12 \n" +
 	"\vincarnation\x18\x03 \x01(\tR\vincarnation\x120\n" +
-	"\x05since\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x05since*\xfd\f\n" +
+	"\x05since\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x05since*\x9e\r\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12 \n" +
 	"\x1cERROR_REASON_INVALID_REQUEST\x10\x01\x12\x1f\n" +
@@ -1020,7 +1026,8 @@ const file_txcoord_v1_errors_proto_rawDesc = "" +
 	" ERROR_REASON_OBJECTS_UNAVAILABLE\x10Q\x12 \n" +
 	"\x1cERROR_REASON_OUTCOME_UNKNOWN\x10R\x12\x1f\n" +
 	"\x1bERROR_REASON_REPLICA_BEHIND\x10S\x12\x1e\n" +
-	"\x1aERROR_REASON_SHUTTING_DOWN\x10T\x12\"\n" +
+	"\x1aERROR_REASON_SHUTTING_DOWN\x10T\x12\x1f\n" +
+	"\x1bERROR_REASON_TABLE_RESERVED\x10U\x12\"\n" +
 	"\x1eERROR_REASON_LOG_CONTRADICTION\x10Z\x12&\n" +
 	"\"ERROR_REASON_JOURNAL_CONTRADICTION\x10[\x12 \n" +
 	"\x1cERROR_REASON_UNAUTHENTICATED\x10d\x12\"\n" +

@@ -148,6 +148,9 @@ const (
 	// cannot be published on the table; `file` is where it lay, a key of the store or
 	// the URI of an object.
 	FindingCode_FINDING_CODE_PART_LOST FindingCode = 19
+	// A key that has lost many attempts goes first: commits of others on the table are
+	// decided after its next one. It passes by itself.
+	FindingCode_FINDING_CODE_RESERVED FindingCode = 20
 )
 
 // Enum value maps for FindingCode.
@@ -173,6 +176,7 @@ var (
 		17: "FINDING_CODE_PROPERTY_IGNORED",
 		18: "FINDING_CODE_STORE_TROUBLE",
 		19: "FINDING_CODE_PART_LOST",
+		20: "FINDING_CODE_RESERVED",
 	}
 	FindingCode_value = map[string]int32{
 		"FINDING_CODE_UNSPECIFIED":         0,
@@ -195,6 +199,7 @@ var (
 		"FINDING_CODE_PROPERTY_IGNORED":    17,
 		"FINDING_CODE_STORE_TROUBLE":       18,
 		"FINDING_CODE_PART_LOST":           19,
+		"FINDING_CODE_RESERVED":            20,
 	}
 )
 
@@ -3036,7 +3041,7 @@ const file_txcoord_v1_operations_proto_rawDesc = "" +
 	"\x19TRANSACTION_STATE_ABORTED\x10\x05\x12\x1d\n" +
 	"\x19TRANSACTION_STATE_WAITING\x10\x06\x12\x1f\n" +
 	"\x1bTRANSACTION_STATE_PUBLISHED\x10\a\x12\x1e\n" +
-	"\x1aTRANSACTION_STATE_GIVEN_UP\x10\b*\x82\x05\n" +
+	"\x1aTRANSACTION_STATE_GIVEN_UP\x10\b*\x9d\x05\n" +
 	"\vFindingCode\x12\x1c\n" +
 	"\x18FINDING_CODE_UNSPECIFIED\x10\x00\x12\x17\n" +
 	"\x13FINDING_CODE_FROZEN\x10\x01\x12\x17\n" +
@@ -3058,7 +3063,8 @@ const file_txcoord_v1_operations_proto_rawDesc = "" +
 	"\x16FINDING_CODE_RETENTION\x10\x10\x12!\n" +
 	"\x1dFINDING_CODE_PROPERTY_IGNORED\x10\x11\x12\x1e\n" +
 	"\x1aFINDING_CODE_STORE_TROUBLE\x10\x12\x12\x1a\n" +
-	"\x16FINDING_CODE_PART_LOST\x10\x13*\xec\x01\n" +
+	"\x16FINDING_CODE_PART_LOST\x10\x13\x12\x19\n" +
+	"\x15FINDING_CODE_RESERVED\x10\x14*\xec\x01\n" +
 	"\vGarbageKind\x12\x1c\n" +
 	"\x18GARBAGE_KIND_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11GARBAGE_KIND_PART\x10\x01\x12\x1c\n" +

@@ -140,7 +140,12 @@ type GetStatusResponse struct {
 	Aborted uint64 `protobuf:"varint,25,opt,name=aborted,proto3" json:"aborted,omitempty"`
 	// Those among the aborted that lost by a rule, and were not ended by their client, an
 	// operator or a deadline.
-	Conflicts     uint64 `protobuf:"varint,26,opt,name=conflicts,proto3" json:"conflicts,omitempty"`
+	Conflicts uint64 `protobuf:"varint,26,opt,name=conflicts,proto3" json:"conflicts,omitempty"`
+	// The keys that go first on tables, because they have lost many attempts, in their
+	// order. Commits of others there are decided after them.
+	Reservations []*Reservation `protobuf:"bytes,27,rep,name=reservations,proto3" json:"reservations,omitempty"`
+	// Commits that this server holds back behind one of those.
+	HeldBack      uint32 `protobuf:"varint,28,opt,name=held_back,json=heldBack,proto3" json:"held_back,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -357,6 +362,103 @@ func (x *GetStatusResponse) GetConflicts() uint64 {
 	return 0
 }
 
+func (x *GetStatusResponse) GetReservations() []*Reservation {
+	if x != nil {
+		return x.Reservations
+	}
+	return nil
+}
+
+func (x *GetStatusResponse) GetHeldBack() uint32 {
+	if x != nil {
+		return x.HeldBack
+	}
+	return 0
+}
+
+// Reservation is a key that goes first on some tables.
+type Reservation struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The key.
+	Key string `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	// Its last attempt when it was given the right: the one that lost.
+	Attempt uint32 `protobuf:"varint,2,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	// The tables' names, as far as the caller may see them.
+	Tables []string `protobuf:"bytes,3,rep,name=tables,proto3" json:"tables,omitempty"`
+	// Since when.
+	Since *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=since,proto3" json:"since,omitempty"`
+	// The position of the journal at which it ends, if the key has not committed before, or
+	// others have not waited for too long.
+	UntilPosition uint64 `protobuf:"varint,5,opt,name=until_position,json=untilPosition,proto3" json:"until_position,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Reservation) Reset() {
+	*x = Reservation{}
+	mi := &file_txcoord_v1_status_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Reservation) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Reservation) ProtoMessage() {}
+
+func (x *Reservation) ProtoReflect() protoreflect.Message {
+	mi := &file_txcoord_v1_status_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Reservation.ProtoReflect.Descriptor instead.
+func (*Reservation) Descriptor() ([]byte, []int) {
+	return file_txcoord_v1_status_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *Reservation) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *Reservation) GetAttempt() uint32 {
+	if x != nil {
+		return x.Attempt
+	}
+	return 0
+}
+
+func (x *Reservation) GetTables() []string {
+	if x != nil {
+		return x.Tables
+	}
+	return nil
+}
+
+func (x *Reservation) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
+func (x *Reservation) GetUntilPosition() uint64 {
+	if x != nil {
+		return x.UntilPosition
+	}
+	return 0
+}
+
 // OpenedTable is a table whose mode became open by itself.
 type OpenedTable struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -372,7 +474,7 @@ type OpenedTable struct {
 
 func (x *OpenedTable) Reset() {
 	*x = OpenedTable{}
-	mi := &file_txcoord_v1_status_proto_msgTypes[2]
+	mi := &file_txcoord_v1_status_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -384,7 +486,7 @@ func (x *OpenedTable) String() string {
 func (*OpenedTable) ProtoMessage() {}
 
 func (x *OpenedTable) ProtoReflect() protoreflect.Message {
-	mi := &file_txcoord_v1_status_proto_msgTypes[2]
+	mi := &file_txcoord_v1_status_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -397,7 +499,7 @@ func (x *OpenedTable) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenedTable.ProtoReflect.Descriptor instead.
 func (*OpenedTable) Descriptor() ([]byte, []int) {
-	return file_txcoord_v1_status_proto_rawDescGZIP(), []int{2}
+	return file_txcoord_v1_status_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *OpenedTable) GetTableId() string {
@@ -454,7 +556,7 @@ type Replica struct {
 
 func (x *Replica) Reset() {
 	*x = Replica{}
-	mi := &file_txcoord_v1_status_proto_msgTypes[3]
+	mi := &file_txcoord_v1_status_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -466,7 +568,7 @@ func (x *Replica) String() string {
 func (*Replica) ProtoMessage() {}
 
 func (x *Replica) ProtoReflect() protoreflect.Message {
-	mi := &file_txcoord_v1_status_proto_msgTypes[3]
+	mi := &file_txcoord_v1_status_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -479,7 +581,7 @@ func (x *Replica) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Replica.ProtoReflect.Descriptor instead.
 func (*Replica) Descriptor() ([]byte, []int) {
-	return file_txcoord_v1_status_proto_rawDescGZIP(), []int{3}
+	return file_txcoord_v1_status_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Replica) GetId() string {
@@ -576,7 +678,7 @@ type Trouble struct {
 
 func (x *Trouble) Reset() {
 	*x = Trouble{}
-	mi := &file_txcoord_v1_status_proto_msgTypes[4]
+	mi := &file_txcoord_v1_status_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -588,7 +690,7 @@ func (x *Trouble) String() string {
 func (*Trouble) ProtoMessage() {}
 
 func (x *Trouble) ProtoReflect() protoreflect.Message {
-	mi := &file_txcoord_v1_status_proto_msgTypes[4]
+	mi := &file_txcoord_v1_status_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -601,7 +703,7 @@ func (x *Trouble) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Trouble.ProtoReflect.Descriptor instead.
 func (*Trouble) Descriptor() ([]byte, []int) {
-	return file_txcoord_v1_status_proto_rawDescGZIP(), []int{4}
+	return file_txcoord_v1_status_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Trouble) GetPlace() string {
@@ -647,7 +749,7 @@ type FrozenTable struct {
 
 func (x *FrozenTable) Reset() {
 	*x = FrozenTable{}
-	mi := &file_txcoord_v1_status_proto_msgTypes[5]
+	mi := &file_txcoord_v1_status_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -659,7 +761,7 @@ func (x *FrozenTable) String() string {
 func (*FrozenTable) ProtoMessage() {}
 
 func (x *FrozenTable) ProtoReflect() protoreflect.Message {
-	mi := &file_txcoord_v1_status_proto_msgTypes[5]
+	mi := &file_txcoord_v1_status_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -672,7 +774,7 @@ func (x *FrozenTable) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FrozenTable.ProtoReflect.Descriptor instead.
 func (*FrozenTable) Descriptor() ([]byte, []int) {
-	return file_txcoord_v1_status_proto_rawDescGZIP(), []int{5}
+	return file_txcoord_v1_status_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *FrozenTable) GetTableId() string {
@@ -704,7 +806,7 @@ const file_txcoord_v1_status_proto_rawDesc = "" +
 	"txcoord.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17txcoord/v1/common.proto\x1a\x17txcoord/v1/tables.proto\"X\n" +
 	"\x10GetStatusRequest\x12\x18\n" +
 	"\acatalog\x18\x01 \x01(\tR\acatalog\x12*\n" +
-	"\x11at_least_snapshot\x18\x02 \x01(\x04R\x0fatLeastSnapshot\"\xcf\b\n" +
+	"\x11at_least_snapshot\x18\x02 \x01(\x04R\x0fatLeastSnapshot\"\xa9\t\n" +
 	"\x11GetStatusResponse\x12'\n" +
 	"\x0flatest_snapshot\x18\x01 \x01(\x04R\x0elatestSnapshot\x12%\n" +
 	"\x0eserver_version\x18\x02 \x01(\tR\rserverVersion\x12\x1d\n" +
@@ -736,7 +838,15 @@ const file_txcoord_v1_status_proto_rawDesc = "" +
 	"\awaiting\x18\x17 \x01(\rR\awaiting\x12\x1c\n" +
 	"\tcommitted\x18\x18 \x01(\x04R\tcommitted\x12\x18\n" +
 	"\aaborted\x18\x19 \x01(\x04R\aaborted\x12\x1c\n" +
-	"\tconflicts\x18\x1a \x01(\x04R\tconflicts\"V\n" +
+	"\tconflicts\x18\x1a \x01(\x04R\tconflicts\x12;\n" +
+	"\freservations\x18\x1b \x03(\v2\x17.txcoord.v1.ReservationR\freservations\x12\x1b\n" +
+	"\theld_back\x18\x1c \x01(\rR\bheldBack\"\xaa\x01\n" +
+	"\vReservation\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x18\n" +
+	"\aattempt\x18\x02 \x01(\rR\aattempt\x12\x16\n" +
+	"\x06tables\x18\x03 \x03(\tR\x06tables\x120\n" +
+	"\x05since\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x12%\n" +
+	"\x0euntil_position\x18\x05 \x01(\x04R\runtilPosition\"V\n" +
 	"\vOpenedTable\x12\x19\n" +
 	"\btable_id\x18\x01 \x01(\tR\atableId\x12\x14\n" +
 	"\x05table\x18\x02 \x01(\tR\x05table\x12\x16\n" +
@@ -780,41 +890,44 @@ func file_txcoord_v1_status_proto_rawDescGZIP() []byte {
 	return file_txcoord_v1_status_proto_rawDescData
 }
 
-var file_txcoord_v1_status_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
+var file_txcoord_v1_status_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
 var file_txcoord_v1_status_proto_goTypes = []any{
 	(*GetStatusRequest)(nil),      // 0: txcoord.v1.GetStatusRequest
 	(*GetStatusResponse)(nil),     // 1: txcoord.v1.GetStatusResponse
-	(*OpenedTable)(nil),           // 2: txcoord.v1.OpenedTable
-	(*Replica)(nil),               // 3: txcoord.v1.Replica
-	(*Trouble)(nil),               // 4: txcoord.v1.Trouble
-	(*FrozenTable)(nil),           // 5: txcoord.v1.FrozenTable
-	(*timestamppb.Timestamp)(nil), // 6: google.protobuf.Timestamp
-	(*Round)(nil),                 // 7: txcoord.v1.Round
-	(*durationpb.Duration)(nil),   // 8: google.protobuf.Duration
-	(*Freeze)(nil),                // 9: txcoord.v1.Freeze
+	(*Reservation)(nil),           // 2: txcoord.v1.Reservation
+	(*OpenedTable)(nil),           // 3: txcoord.v1.OpenedTable
+	(*Replica)(nil),               // 4: txcoord.v1.Replica
+	(*Trouble)(nil),               // 5: txcoord.v1.Trouble
+	(*FrozenTable)(nil),           // 6: txcoord.v1.FrozenTable
+	(*timestamppb.Timestamp)(nil), // 7: google.protobuf.Timestamp
+	(*Round)(nil),                 // 8: txcoord.v1.Round
+	(*durationpb.Duration)(nil),   // 9: google.protobuf.Duration
+	(*Freeze)(nil),                // 10: txcoord.v1.Freeze
 }
 var file_txcoord_v1_status_proto_depIdxs = []int32{
-	6,  // 0: txcoord.v1.GetStatusResponse.last_entry_at:type_name -> google.protobuf.Timestamp
-	6,  // 1: txcoord.v1.GetStatusResponse.remembered_since:type_name -> google.protobuf.Timestamp
-	7,  // 2: txcoord.v1.GetStatusResponse.open_rounds:type_name -> txcoord.v1.Round
-	5,  // 3: txcoord.v1.GetStatusResponse.frozen:type_name -> txcoord.v1.FrozenTable
-	2,  // 4: txcoord.v1.GetStatusResponse.opened:type_name -> txcoord.v1.OpenedTable
-	3,  // 5: txcoord.v1.GetStatusResponse.replicas:type_name -> txcoord.v1.Replica
-	4,  // 6: txcoord.v1.GetStatusResponse.troubles:type_name -> txcoord.v1.Trouble
-	6,  // 7: txcoord.v1.GetStatusResponse.server_time:type_name -> google.protobuf.Timestamp
-	8,  // 8: txcoord.v1.GetStatusResponse.ahead_of_store:type_name -> google.protobuf.Duration
-	6,  // 9: txcoord.v1.Replica.started_at:type_name -> google.protobuf.Timestamp
-	8,  // 10: txcoord.v1.Replica.silent:type_name -> google.protobuf.Duration
-	8,  // 11: txcoord.v1.Replica.clock_ahead:type_name -> google.protobuf.Duration
-	6,  // 12: txcoord.v1.Trouble.since:type_name -> google.protobuf.Timestamp
-	9,  // 13: txcoord.v1.FrozenTable.freeze:type_name -> txcoord.v1.Freeze
-	0,  // 14: txcoord.v1.StatusService.GetStatus:input_type -> txcoord.v1.GetStatusRequest
-	1,  // 15: txcoord.v1.StatusService.GetStatus:output_type -> txcoord.v1.GetStatusResponse
-	15, // [15:16] is the sub-list for method output_type
-	14, // [14:15] is the sub-list for method input_type
-	14, // [14:14] is the sub-list for extension type_name
-	14, // [14:14] is the sub-list for extension extendee
-	0,  // [0:14] is the sub-list for field type_name
+	7,  // 0: txcoord.v1.GetStatusResponse.last_entry_at:type_name -> google.protobuf.Timestamp
+	7,  // 1: txcoord.v1.GetStatusResponse.remembered_since:type_name -> google.protobuf.Timestamp
+	8,  // 2: txcoord.v1.GetStatusResponse.open_rounds:type_name -> txcoord.v1.Round
+	6,  // 3: txcoord.v1.GetStatusResponse.frozen:type_name -> txcoord.v1.FrozenTable
+	3,  // 4: txcoord.v1.GetStatusResponse.opened:type_name -> txcoord.v1.OpenedTable
+	4,  // 5: txcoord.v1.GetStatusResponse.replicas:type_name -> txcoord.v1.Replica
+	5,  // 6: txcoord.v1.GetStatusResponse.troubles:type_name -> txcoord.v1.Trouble
+	7,  // 7: txcoord.v1.GetStatusResponse.server_time:type_name -> google.protobuf.Timestamp
+	9,  // 8: txcoord.v1.GetStatusResponse.ahead_of_store:type_name -> google.protobuf.Duration
+	2,  // 9: txcoord.v1.GetStatusResponse.reservations:type_name -> txcoord.v1.Reservation
+	7,  // 10: txcoord.v1.Reservation.since:type_name -> google.protobuf.Timestamp
+	7,  // 11: txcoord.v1.Replica.started_at:type_name -> google.protobuf.Timestamp
+	9,  // 12: txcoord.v1.Replica.silent:type_name -> google.protobuf.Duration
+	9,  // 13: txcoord.v1.Replica.clock_ahead:type_name -> google.protobuf.Duration
+	7,  // 14: txcoord.v1.Trouble.since:type_name -> google.protobuf.Timestamp
+	10, // 15: txcoord.v1.FrozenTable.freeze:type_name -> txcoord.v1.Freeze
+	0,  // 16: txcoord.v1.StatusService.GetStatus:input_type -> txcoord.v1.GetStatusRequest
+	1,  // 17: txcoord.v1.StatusService.GetStatus:output_type -> txcoord.v1.GetStatusResponse
+	17, // [17:18] is the sub-list for method output_type
+	16, // [16:17] is the sub-list for method input_type
+	16, // [16:16] is the sub-list for extension type_name
+	16, // [16:16] is the sub-list for extension extendee
+	0,  // [0:16] is the sub-list for field type_name
 }
 
 func init() { file_txcoord_v1_status_proto_init() }
@@ -830,7 +943,7 @@ func file_txcoord_v1_status_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_txcoord_v1_status_proto_rawDesc), len(file_txcoord_v1_status_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   6,
+			NumMessages:   7,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

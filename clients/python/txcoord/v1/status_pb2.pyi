@@ -21,7 +21,7 @@ class GetStatusRequest(_message.Message):
     def __init__(self, catalog: _Optional[str] = ..., at_least_snapshot: _Optional[int] = ...) -> None: ...
 
 class GetStatusResponse(_message.Message):
-    __slots__ = ("latest_snapshot", "server_version", "catalog_id", "incarnation", "position", "last_entry_at", "checkpoint_position", "manifest_snapshot", "remembered_since", "tables", "open_transactions", "open_rounds", "frozen", "opened", "replicas", "troubles", "codec", "server_time", "ahead_of_store", "ring_slots", "backlog_bytes", "backlog_limit", "waiting", "committed", "aborted", "conflicts")
+    __slots__ = ("latest_snapshot", "server_version", "catalog_id", "incarnation", "position", "last_entry_at", "checkpoint_position", "manifest_snapshot", "remembered_since", "tables", "open_transactions", "open_rounds", "frozen", "opened", "replicas", "troubles", "codec", "server_time", "ahead_of_store", "ring_slots", "backlog_bytes", "backlog_limit", "waiting", "committed", "aborted", "conflicts", "reservations", "held_back")
     LATEST_SNAPSHOT_FIELD_NUMBER: _ClassVar[int]
     SERVER_VERSION_FIELD_NUMBER: _ClassVar[int]
     CATALOG_ID_FIELD_NUMBER: _ClassVar[int]
@@ -48,6 +48,8 @@ class GetStatusResponse(_message.Message):
     COMMITTED_FIELD_NUMBER: _ClassVar[int]
     ABORTED_FIELD_NUMBER: _ClassVar[int]
     CONFLICTS_FIELD_NUMBER: _ClassVar[int]
+    RESERVATIONS_FIELD_NUMBER: _ClassVar[int]
+    HELD_BACK_FIELD_NUMBER: _ClassVar[int]
     latest_snapshot: int
     server_version: str
     catalog_id: str
@@ -74,7 +76,23 @@ class GetStatusResponse(_message.Message):
     committed: int
     aborted: int
     conflicts: int
-    def __init__(self, latest_snapshot: _Optional[int] = ..., server_version: _Optional[str] = ..., catalog_id: _Optional[str] = ..., incarnation: _Optional[str] = ..., position: _Optional[int] = ..., last_entry_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., checkpoint_position: _Optional[int] = ..., manifest_snapshot: _Optional[int] = ..., remembered_since: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., tables: _Optional[int] = ..., open_transactions: _Optional[int] = ..., open_rounds: _Optional[_Iterable[_Union[_tables_pb2.Round, _Mapping]]] = ..., frozen: _Optional[_Iterable[_Union[FrozenTable, _Mapping]]] = ..., opened: _Optional[_Iterable[_Union[OpenedTable, _Mapping]]] = ..., replicas: _Optional[_Iterable[_Union[Replica, _Mapping]]] = ..., troubles: _Optional[_Iterable[_Union[Trouble, _Mapping]]] = ..., codec: _Optional[int] = ..., server_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., ahead_of_store: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., ring_slots: _Optional[int] = ..., backlog_bytes: _Optional[int] = ..., backlog_limit: _Optional[int] = ..., waiting: _Optional[int] = ..., committed: _Optional[int] = ..., aborted: _Optional[int] = ..., conflicts: _Optional[int] = ...) -> None: ...
+    reservations: _containers.RepeatedCompositeFieldContainer[Reservation]
+    held_back: int
+    def __init__(self, latest_snapshot: _Optional[int] = ..., server_version: _Optional[str] = ..., catalog_id: _Optional[str] = ..., incarnation: _Optional[str] = ..., position: _Optional[int] = ..., last_entry_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., checkpoint_position: _Optional[int] = ..., manifest_snapshot: _Optional[int] = ..., remembered_since: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., tables: _Optional[int] = ..., open_transactions: _Optional[int] = ..., open_rounds: _Optional[_Iterable[_Union[_tables_pb2.Round, _Mapping]]] = ..., frozen: _Optional[_Iterable[_Union[FrozenTable, _Mapping]]] = ..., opened: _Optional[_Iterable[_Union[OpenedTable, _Mapping]]] = ..., replicas: _Optional[_Iterable[_Union[Replica, _Mapping]]] = ..., troubles: _Optional[_Iterable[_Union[Trouble, _Mapping]]] = ..., codec: _Optional[int] = ..., server_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., ahead_of_store: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., ring_slots: _Optional[int] = ..., backlog_bytes: _Optional[int] = ..., backlog_limit: _Optional[int] = ..., waiting: _Optional[int] = ..., committed: _Optional[int] = ..., aborted: _Optional[int] = ..., conflicts: _Optional[int] = ..., reservations: _Optional[_Iterable[_Union[Reservation, _Mapping]]] = ..., held_back: _Optional[int] = ...) -> None: ...
+
+class Reservation(_message.Message):
+    __slots__ = ("key", "attempt", "tables", "since", "until_position")
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    TABLES_FIELD_NUMBER: _ClassVar[int]
+    SINCE_FIELD_NUMBER: _ClassVar[int]
+    UNTIL_POSITION_FIELD_NUMBER: _ClassVar[int]
+    key: str
+    attempt: int
+    tables: _containers.RepeatedScalarFieldContainer[str]
+    since: _timestamp_pb2.Timestamp
+    until_position: int
+    def __init__(self, key: _Optional[str] = ..., attempt: _Optional[int] = ..., tables: _Optional[_Iterable[str]] = ..., since: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., until_position: _Optional[int] = ...) -> None: ...
 
 class OpenedTable(_message.Message):
     __slots__ = ("table_id", "table", "reason")
