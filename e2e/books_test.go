@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -89,7 +90,11 @@ func (b *books) refuses(id string) {
 func (b *books) commits(o *txcoordv1.Outcome) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.attempts[o.GetTransactionId()].outcome = o
+	a := b.attempts[o.GetTransactionId()]
+	if a == nil {
+		panic(fmt.Sprintf("committed, and begun by nobody: %v; the books have %v", o, slices.Collect(maps.Keys(b.attempts))))
+	}
+	a.outcome = o
 }
 
 // numbers counts what became of the attempts.
