@@ -330,6 +330,11 @@ func TestQueueGoesToTheWinner(t *testing.T) {
 	if err != nil || o.Committed == nil {
 		t.Fatalf("%+v, %v", o, err)
 	}
+	eventually(t, "the call to be sent on", func() bool { // beside it: nothing waits for that
+		mu.Lock()
+		defer mu.Unlock()
+		return len(sent) > 0
+	})
 	mu.Lock()
 	defer mu.Unlock()
 	if len(sent) != 1 || sent[0] != "winner:1" {
