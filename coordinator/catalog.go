@@ -35,6 +35,7 @@ type Catalog struct {
 	manifests   *manifests
 	checkpoints *checkpoints
 	sweeper     *sweeper
+	bundler     *bundler
 	memory      *memory
 	recorded    *identities
 	backlog     *backlog
@@ -139,7 +140,7 @@ func (c *Catalog) build(ctx context.Context) error {
 	c.publisher = newPublisher(c)
 	c.manifests = newManifests(c)
 	c.checkpoints = newCheckpoints(c)
-	c.sweeper = newSweeper(c)
+	c.sweeper, c.bundler = newSweeper(c), newBundler(c)
 	c.memory = newMemory(state)
 	c.recorded = newIdentities()
 	c.backlog = newBacklog(state, c.cfg.Limits.QueueBytes, moment)
@@ -166,7 +167,7 @@ func (c *Catalog) build(ctx context.Context) error {
 		return err
 	}
 	for _, run := range []func(context.Context){
-		c.seq.run, c.publisher.run, c.manifests.run, c.openTxns.run, c.checkpoints.run, c.sweeper.run, c.expire, c.poll, c.countFences, c.watchOwners, c.forget,
+		c.seq.run, c.publisher.run, c.manifests.run, c.openTxns.run, c.checkpoints.run, c.sweeper.run, c.bundler.run, c.expire, c.poll, c.countFences, c.watchOwners, c.forget,
 		c.follow, c.replicas.run, c.openTxns.watch, c.endLeases, c.switchOn,
 	} {
 		c.spawn(run)

@@ -88,8 +88,10 @@ type content struct {
 	digests  map[twophase.TableID][]twophase.Digest
 	releases []twophase.TableID
 	warnings []string
-	// landed is that of the submission, of a commit in one call.
+	// landed is that of the submission, of a commit in one call, and pieces what it made
+	// durable ahead of its entry.
 	landed *atomic.Uint64
+	pieces []located
 }
 
 func contentOf(parts []*part, releases []twophase.TableID) content {

@@ -88,6 +88,7 @@ type Limits struct {
 	ReadFiles         int           // files in a read set; 100,000
 	Actions           tables.Limits // of one part
 	InlineBytes       int           // payloads up to this size lie in the store; 16 KiB
+	BundleBytes       int           // small parts of one-call commits that share an item of the store; 256 KiB
 	FactsBytes        int           // facts up to this size stand in the entry; 32 KiB
 	EntryBytes        int           // a group's size; 256 KiB
 	MaxEntryBytes     int           // what one record may be at all; 7 MiB, and no more than the store takes
@@ -130,6 +131,7 @@ func (l Limits) withDefaults() Limits {
 	def(&l.PartsPerTable, 1_000)
 	def(&l.ReadFiles, 100_000)
 	def(&l.InlineBytes, 16<<10)
+	def(&l.BundleBytes, 256<<10)
 	def(&l.FactsBytes, 32<<10)
 	def(&l.EntryBytes, 256<<10)
 	def(&l.MaxEntryBytes, 7<<20)
@@ -196,6 +198,7 @@ func (c Config) withDefaults() (Config, error) {
 	if sized, ok := c.Store.(lock.Sized); ok {
 		c.Limits.MaxEntryBytes = min(c.Limits.MaxEntryBytes, sized.MaxValue())
 		c.Limits.EntryBytes = min(c.Limits.EntryBytes, c.Limits.MaxEntryBytes)
+		c.Limits.BundleBytes = min(c.Limits.BundleBytes, sized.MaxValue()-zipOverhead)
 	}
 	if c.Now == nil {
 		c.Now = time.Now

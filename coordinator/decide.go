@@ -37,8 +37,9 @@ func (c *Catalog) decide(ctx context.Context, ref txnRef, parts []*part, reads [
 		cand.parts[p.row.ID] = p
 		cand.files[p.row.ID], cand.uris[p.row.ID] = p.read.Files, p.row.URI
 		cand.tables = append(cand.tables, p.row.ID)
-		cand.writes = append(cand.writes, p.writes...)
 	}
+	cand.packs = chunks(smallOf(parts), c.cfg.Limits.BundleBytes)
+	nameBundles(rec, parts, cand.packs)
 	var err error
 	if rec.Reads, err = c.readParts(ctx, reads); err != nil {
 		return err

@@ -62,7 +62,7 @@ func TestDivergedTable(t *testing.T) {
 
 	w.eventually("nothing but the round goes on", func() bool {
 		st := w.status()
-		return st.ManifestSnapshot == st.Shown && w.payloads() == 2
+		return st.ManifestSnapshot == st.Shown && w.payloads() == 1 // the bundle of both parts
 	})
 	var preview coordinator.Resolution
 	w.unchangedNow("a preview", func() {
@@ -104,6 +104,31 @@ func (w *world) abandoned(table string, r coordinator.OnceRequest) {
 	go func() {
 		defer close(gone)
 		w.catalog.CommitOnce(ctx, r) //nolint:errcheck // its caller gives up
+	}()
+	w.eventually("it is decided", func() bool { return w.info(table).Pending == 1 })
+	cancel()
+	<-gone
+}
+
+// abandonedParts does that step by step, so that each part lies by itself.
+func (w *world) abandonedParts(table string, r coordinator.OnceRequest) {
+	w.t.Helper()
+	b := w.begin(r.Key)
+	call := coordinator.CommitRequest{Token: b.Token}
+	for _, part := range r.Tables {
+		st, err := w.catalog.Stage(w.ctx(), coordinator.StageRequest{
+			Token: b.Token, Table: part.Table, Read: part.Read, Actions: part.Actions, Create: part.Create,
+		})
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		call.Tables = append(call.Tables, parts(part.Table, st.Digest))
+	}
+	ctx, cancel := context.WithCancel(w.ctx())
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		w.catalog.Commit(ctx, call) //nolint:errcheck // its caller gives up
 	}()
 	w.eventually("it is decided", func() bool { return w.info(table).Pending == 1 })
 	cancel()

@@ -18,6 +18,13 @@ func (c *Catalog) Queued() int {
 	return c.seq.queue.Len() + len(c.seq.own)
 }
 
+// Bundling is how many calls wait for a bundle behind the one that is in flight.
+func (c *Catalog) Bundling() int {
+	c.bundler.mu.Lock()
+	defer c.bundler.mu.Unlock()
+	return len(c.bundler.waiting)
+}
+
 // SweepAgain is a sweeper of its own, which lists what is stored at each call.
 func (c *Catalog) SweepAgain(ctx context.Context) func() {
 	w := newSweeper(c)

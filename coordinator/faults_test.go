@@ -92,7 +92,7 @@ func (f *faults) disarm() {
 
 func (f *faults) overStore(s lock.Store) lock.Store {
 	return locktest.NewFaulty(s, func(_ context.Context, op locktest.Op) locktest.Fate {
-		if op.Kind != locktest.Put {
+		if op.Kind != locktest.Put && op.Kind != locktest.PutBatch {
 			return map[bool]locktest.Fate{true: locktest.Refused}[f.isDead()]
 		}
 		switch f.next(op.Key) {
@@ -136,9 +136,9 @@ func (f *faults) overObjects(s objstore.Store) objstore.Store {
 // repeated, gets its answer, and everything is there exactly once.
 func TestEveryWriteOfACommitFails(t *testing.T) {
 	t.Parallel()
-	for i := range 4 {
-		staged, creates := i%2 == 1, i >= 2
-		probe := newFaultWorld(t, creates)
+	for i := range 6 {
+		staged, creates, batched := i%3 == 1, i >= 3, i%3 == 2
+		probe := newFaultWorld(t, creates, batched)
 		probe.faults.arm(-1, nothingWrong)
 		if _, err := probe.tryThree(probe.ctx(), staged); err != nil {
 			t.Fatal(err)
@@ -146,15 +146,17 @@ func TestEveryWriteOfACommitFails(t *testing.T) {
 		probe.settle()
 		probe.faults.disarm()
 		writes := probe.faults.writes
-		// Three payloads, two entries, three commits, a manifest; an owner object for each new table.
-		if len(writes) != map[bool]int{false: 9, true: 11}[creates] {
+		// Three payloads, or one bundle of them, which goes along with the entry where the
+		// store can do that; two entries, three commits, a manifest; an owner object for
+		// each new table.
+		if len(writes) != 6+map[bool]int{true: 2}[creates]+[3]int{1, 3, 0}[i%3] {
 			t.Fatalf("a commit over three tables makes %d writes: %q", len(writes), writes)
 		}
 		for at := range writes {
 			for _, what := range []fate{refused, lost, landed, later, diesBefore, diesAfter} {
-				t.Run(fmt.Sprintf("staged=%t,creates=%t/%d/%s", staged, creates, at, what), func(t *testing.T) {
+				t.Run(fmt.Sprintf("staged=%t,creates=%t,batched=%t/%d/%s", staged, creates, batched, at, what), func(t *testing.T) {
 					t.Parallel()
-					w := newFaultWorld(t, creates)
+					w := newFaultWorld(t, creates, batched)
 					w.faults.arm(at, what)
 					o, err := w.tryUntilDead(staged)
 					w.eventually("the write is made", w.faults.isHit)
@@ -204,11 +206,15 @@ type faultWorld struct {
 }
 
 // newFaultWorld has a job for three tables; two of them are created by it, or are there.
-func newFaultWorld(t *testing.T, creates bool) *faultWorld {
+// batched: its store writes payloads and entry together.
+func newFaultWorld(t *testing.T, creates, batched bool) *faultWorld {
 	w := &faultWorld{faults: &faults{}}
 	w.wrapStore = func(s lock.Store) lock.Store {
 		out := w.faults.overStore(s)
 		w.held = out.(*locktest.Faulty)
+		if batched {
+			return w.held.Batching()
+		}
 		return out
 	}
 	w.wrapObjects = w.faults.overObjects

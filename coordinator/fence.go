@@ -7,7 +7,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/txcoord/txcoord/lock"
 	"github.com/txcoord/txcoord/tables"
 	"github.com/txcoord/txcoord/twophase"
 )
@@ -158,17 +157,14 @@ func (c *Catalog) fencePart(ctx context.Context, ref txnRef, id twophase.TableID
 	if err != nil {
 		return nil, inputError(row.Name, err)
 	}
-	w, err := c.payloads.prepare(ctx, payloadID{Begun: ref.begun, Txn: ref.id, Table: id, Digest: piece.digest()}, piece)
+	small, err := c.payloads.prepare(ctx, payloadID{Begun: ref.begun, Txn: ref.id, Table: id, Digest: piece.digest()}, piece)
 	if err != nil {
 		return nil, c.storeError(err)
 	}
 	p := &part{row: row, read: read, actions: parsed, record: twophase.Part{
 		Table: id, MetaDataID: profile.MetaData.ID, Digests: []twophase.Digest{piece.digest()},
 		Read: twophase.ReadPoint{Version: row.Version}, Facts: facts, Shape: parsed.Shape(), Fence: what,
-	}}
-	if w != nil {
-		p.writes = []lock.Write{*w}
-	}
+	}, small: small}
 	return p, nil
 }
 

@@ -12,7 +12,7 @@ import (
 type needed struct {
 	table *twophase.Table
 	txn   twophase.TxnID
-	id    payloadID
+	id    located
 	why   error
 }
 
@@ -58,8 +58,8 @@ func (f *fsck) undelivered(t *twophase.Table) (out []needed) {
 		if o == nil || o.Commit == nil || t.Frozen != nil && t.Frozen.Resolved {
 			continue
 		}
-		for _, digest := range c.Part.Digests {
-			out = append(out, needed{table: t, txn: c.Txn, id: payloadID{o.Commit.Begun, c.Txn, t.Table, digest}})
+		for _, id := range piecesOfPart(c.Txn, o.Commit, c.Part) {
+			out = append(out, needed{table: t, txn: c.Txn, id: id})
 		}
 	}
 	return out

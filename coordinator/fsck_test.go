@@ -200,7 +200,7 @@ func TestFsckNamesWhatIsPending(t *testing.T) {
 	w.settle()
 	gate.refuse()
 	large := coordinator.OnceTable{Table: "b", Read: blindRead, Actions: lines(add("2"), add(strings.Repeat("x", 2000)))}
-	w.abandoned("a", once("k", blind("a", "2"), large))
+	w.abandonedParts("a", once("k", blind("a", "2"), large))
 	b, err := w.catalog.Begin(w.ctx(), coordinator.BeginRequest{Key: "k"})
 	if err != nil {
 		t.Fatal(err)

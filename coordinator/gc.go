@@ -144,7 +144,7 @@ type garbage struct {
 	store    objstore.Store
 	etag     string
 	modified time.Time
-	payload  payloadID
+	parts    []located // that lie in it: one, or those of a bundle
 	txn      twophase.TxnID
 	begun    twophase.Position
 }

@@ -64,7 +64,7 @@ func (g *collector) findInStore(ctx context.Context) error {
 	looks := []struct {
 		prefix string
 		look   func(lock.Item)
-	}{{"pay/", g.storedPart}, {openKeys, g.openRecord}}
+	}{{payKeys, g.storedPart}, {openKeys, g.openRecord}}
 	for _, l := range looks {
 		if err := scanKeys(ctx, g.c.cfg.Store, l.prefix, l.look); err != nil {
 			return g.c.storeError(err)
@@ -77,13 +77,20 @@ func (g *collector) findInStore(ctx context.Context) error {
 }
 
 func (g *collector) storedPart(it lock.Item) {
-	_, name, _ := strings.Cut(strings.TrimPrefix(it.Key, "pay/"), "/") // behind the shard
-	id, ok := parsePayload(name)
+	id, in, ok := parseItem(it.Key)
+	parts := []located{{payloadID: id}}
+	if ok && !in.IsZero() {
+		pieces, err := unpack(it.Value)
+		parts, ok = nil, err == nil // what cannot be read is left to the sweeper
+		for _, u := range pieces {
+			parts = append(parts, located{u.id, in})
+		}
+	}
 	if !ok {
 		g.unknown(int64(len(it.Value)))
 		return
 	}
-	g.weigh(garbage{Garbage: Garbage{Kind: GarbagePart, Key: it.Key, InStore: true, Bytes: int64(len(it.Value))}, key: it.Key, payload: id})
+	g.weigh(garbage{Garbage: Garbage{Kind: GarbagePart, Key: it.Key, InStore: true, Bytes: int64(len(it.Value))}, key: it.Key, parts: parts})
 }
 
 func (g *collector) openRecord(it lock.Item) {
@@ -150,7 +157,9 @@ func (g *collector) findObjects(ctx context.Context) error {
 		switch folder {
 		case "staged":
 			it.Kind = GarbagePart
-			it.payload, known = parsePayload(name)
+			var id payloadID
+			id, known = parsePayload(name)
+			it.parts = []located{{payloadID: id}}
 		case "facts":
 			it.Kind = GarbageFacts
 		case "checkpoints":
@@ -278,11 +287,25 @@ func (g *collector) judge(it *garbage) (why string, age time.Duration, v verdict
 	return why, age, goes
 }
 
+// judgePart: a bundle goes with the last part in it, and is as old as the youngest.
 func (g *collector) judgePart(it *garbage) (why string, age time.Duration) {
-	if g.c.sweeper.mayGo(it.payload) {
-		return g.c.settledFor(it.payload.Txn, it.payload.Begun)
+	for i, part := range it.parts {
+		one, since := g.judgeOne(part, it)
+		if one == "" {
+			return "", 0
+		}
+		if i == 0 || since < age {
+			why, age = one, since
+		}
 	}
-	if it.payload.Begun > g.c.next() && !it.InStore {
+	return why, age
+}
+
+func (g *collector) judgeOne(part located, it *garbage) (why string, age time.Duration) {
+	if g.c.sweeper.mayGo(part) {
+		return g.c.settledFor(part.Txn, part.Begun)
+	}
+	if part.Begun > g.c.next() && !it.InStore {
 		// See sweeper.outlived; the object's age says how long it is there at least.
 		return "it is of the life before a rebuild", g.age(it.modified)
 	}

@@ -1,6 +1,7 @@
 package coordinator_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -35,7 +36,8 @@ type littered struct {
 	stuck    atomic.Bool   // puts into the log of table "stuck" are refused
 	gcWrites gcWrites
 	// over was committed in one call, and is published: nobody else writes a record of it.
-	over twophase.TxnID
+	over   twophase.TxnID
+	bundle atomic.Pointer[lock.Write] // that was put last
 	// rubbish are the keys of what nothing names, as world.keys has them.
 	rubbish map[string]coordinator.GarbageKind
 }
@@ -94,6 +96,13 @@ func (s *litterObjects) Delete(ctx context.Context, key string) error {
 type litterStore struct {
 	lock.Store
 	w *littered
+}
+
+func (s litterStore) Put(ctx context.Context, key string, value []byte, c lock.Condition) (lock.Revision, error) {
+	if strings.Contains(key, "/bundle/") {
+		s.w.bundle.Store(&lock.Write{Key: key, Value: bytes.Clone(value)})
+	}
+	return s.Store.Put(ctx, key, value, c)
 }
 
 func (s litterStore) Delete(ctx context.Context, key string) error {
@@ -200,6 +209,7 @@ func (w *littered) litter() {
 	}
 	record, _ := json.Marshal(map[string]any{"txn": w.over.String(), "position": 0})
 	w.plant("store: open/"+w.over.String(), string(record), coordinator.GarbageOpen)
+	w.bundled()
 	id, digest := twophase.TxnID{1}, twophase.Hash{2}
 	w.plant("object: _txcoord/"+w.name()+fmt.Sprintf("/staged/%020d/%s/t/%s", 1<<40, id, digest), "of another life", coordinator.GarbagePart)
 	w.plant("object: _txcoord/"+w.name()+"/facts/"+digest.String()+"-0011223344556677", "facts", coordinator.GarbageFacts)
@@ -229,6 +239,16 @@ func (w *littered) record(id twophase.TxnID) string {
 		w.t.Fatal(err)
 	}
 	return string(item.Value)
+}
+
+// bundled has a bundle come back that was removed. That of what waits to be published is
+// there all the time, and stays.
+func (w *littered) bundled() {
+	w.t.Helper()
+	w.commit("bundled", blind("a", "bundled"))
+	made := w.bundle.Load()
+	w.eventually("the bundle is swept", func() bool { return w.keys()["store: "+made.Key] == "" })
+	w.plant("store: "+made.Key, string(made.Value), coordinator.GarbagePart)
 }
 
 func (w *littered) name() string { return w.catalog.Name() }

@@ -44,22 +44,27 @@ func (w *world) burst(n int, request func(i int) coordinator.OnceRequest) []coor
 }
 
 // Where the store writes one key per request, payloads are put while an entry of others
-// is on its way: the next one waits for none of them.
+// is on its way: the next one waits for none of them. Those that come while some are on
+// their way share one item.
 func TestPayloadsDoNotHoldUpEntries(t *testing.T) {
 	t.Parallel()
-	hold := make(chan chan struct{}, 1)
-	var payloads, held atomic.Int64
+	hold, holdBundle := make(chan chan struct{}, 1), make(chan chan struct{}, 1)
+	var bundles, held atomic.Int64
+	wait := func(hold chan chan struct{}) {
+		select {
+		case release := <-hold:
+			held.Add(1)
+			<-release
+		default:
+		}
+	}
 	w := &world{wrapStore: func(s lock.Store) lock.Store {
 		return hookedStore{s, func(key string) {
 			if strings.HasPrefix(key, "pay/") {
-				payloads.Add(1)
-				return
-			}
-			select {
-			case release := <-hold:
-				held.Add(1)
-				<-release
-			default:
+				wait(holdBundle)
+				bundles.Add(1)
+			} else {
+				wait(hold)
 			}
 		}}
 	}}
@@ -67,9 +72,9 @@ func TestPayloadsDoNotHoldUpEntries(t *testing.T) {
 	w.create("a", twophase.ModeExclusive)
 	w.commit("warm", blind("a", "warm"))
 	w.settle()
-	release := make(chan struct{})
+	release, releaseBundle := make(chan struct{}), make(chan struct{})
 	hold <- release
-	payloads.Store(0)
+	bundles.Store(0)
 	var calls sync.WaitGroup
 	call := func(key string) {
 		calls.Go(func() {
@@ -80,12 +85,21 @@ func TestPayloadsDoNotHoldUpEntries(t *testing.T) {
 	}
 	call("first")
 	w.eventually("an entry is on its way", func() bool { return held.Load() == 1 })
+	holdBundle <- releaseBundle
+	call("next")
+	w.eventually("a bundle is on its way", func() bool { return held.Load() == 2 })
 	for i := range 8 {
 		call(fmt.Sprint("next", i))
 	}
-	w.eventually("the others' payloads are durable meanwhile", func() bool { return payloads.Load() == 9 })
+	w.eventually("the others' payloads wait for it", func() bool { return w.catalog.Bundling() == 8 })
+	close(releaseBundle)
+	w.eventually("all payloads are durable meanwhile", func() bool { return bundles.Load() == 3 && w.catalog.Queued() == 9 })
 	close(release)
 	calls.Wait()
+	w.settle()
+	if n := bundles.Load(); n != 3 {
+		t.Errorf("ten payloads, of which one was alone and one went before eight, took %d items", n)
+	}
 }
 
 // A part that is durable ahead of a decision that refuses it is removed.
@@ -292,8 +306,9 @@ func TestThousandTables(t *testing.T) {
 }
 
 // Exact counts of a warm transaction over exclusive tables that nobody else writes:
-// two appends, payloads that go along with the first, a commit file per table, one
-// manifest; nothing is read, listed or looked for. In a group the appends stay two.
+// two appends, one bundle of payloads that goes along with the first and is deleted once,
+// a commit file per table, one manifest; nothing is read, listed or looked for. In a group
+// the appends stay two, and the bundles one.
 func TestExactCounts(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ tables, group, large int }{{1, 1, 0}, {10, 1, 0}, {50, 1, 0}, {3, 8, 0}, {4, 1, 2}} {
@@ -305,7 +320,7 @@ func TestExactCounts(t *testing.T) {
 			w := &world{
 				wrapStore: func(s lock.Store) lock.Store {
 					store = locktest.NewCounting(s, nil)
-					return hookedStore{store, func(key string) {
+					return hookedBatches{store.Batching(), func(key string) {
 						if strings.HasPrefix(key, "ring/") {
 							select {
 							case release := <-hold:
@@ -372,11 +387,12 @@ func TestExactCounts(t *testing.T) {
 			waiting.Wait()
 			w.settle()
 			wantStore := map[locktest.Call]int{
-				{Kind: locktest.Put, Class: "ring"}: 2 * rounds,
+				{Kind: locktest.PutBatch, Class: "ring"}: rounds,
+				{Kind: locktest.Put, Class: "ring"}:      rounds,
 			}
-			if small := c.group * (c.tables - c.large); small > 0 {
-				wantStore[locktest.Call{Kind: locktest.Put, Class: "pay"}] = small
-				wantStore[locktest.Call{Kind: locktest.Delete, Class: "pay"}] = small
+			if c.large < c.tables { // small payloads share one item for each entry
+				wantStore[locktest.Call{Kind: locktest.Batched, Class: "pay"}] = rounds
+				wantStore[locktest.Call{Kind: locktest.Delete, Class: "pay"}] = rounds
 			}
 			wantObjects := map[objtest.Call]int{
 				{Kind: objtest.PutIfAbsent, Class: "commit"}:    rounds * c.tables,

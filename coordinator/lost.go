@@ -14,7 +14,7 @@ import (
 // lack is a staged piece of a decided change that cannot be published: it is gone, or not
 // what was staged. A place that does not answer says neither.
 type lack struct {
-	id payloadID
+	id located
 	// bytes of the part's lines, as decided.
 	bytes uint64
 	// why is errNoPayload, or wraps errDamaged.
@@ -46,7 +46,7 @@ func stops(failures map[twophase.TableID]error) bool {
 // lacks is what it means that a piece of a decided change could not be had. A missing one
 // makes the publisher fold again first (R20): somebody else may have published the change
 // and removed it. If it is needed still, it is lost.
-func (c *Catalog) lacks(ctx context.Context, t *handle, id payloadID, why error) error {
+func (c *Catalog) lacks(ctx context.Context, t *handle, id located, why error) error {
 	var own *Error
 	switch {
 	case errors.As(why, &own) || isContext(why):
@@ -60,7 +60,7 @@ func (c *Catalog) lacks(ctx context.Context, t *handle, id payloadID, why error)
 	if !c.needsAny(id.Table, map[twophase.TxnID]bool{id.Txn: true}) {
 		return errLookAgain
 	}
-	l := &lack{id: id, bytes: c.partBytes(id), why: why}
+	l := &lack{id: id, bytes: c.partBytes(id.payloadID), why: why}
 	return c.tableError(t, PartUnreadable, c.lackText(l), l)
 }
 
@@ -89,10 +89,18 @@ func (c *Catalog) partBytes(id payloadID) (n uint64) {
 }
 
 // lackText names a lost piece by where it lay: large ones are objects of the catalog's own,
-// small ones items in its store.
+// small ones items in its store, or in bundles there.
 func (c *Catalog) lackText(l *lack) string {
+	damaged := errors.Is(l.why, errDamaged)
+	if !l.id.in.IsZero() {
+		what := "the staged part of decided transaction %s is gone: key %s in the store, a bundle of parts, is not there or does not hold it"
+		if damaged {
+			what = "the staged part of decided transaction %s is damaged: key %s in the store, a bundle of parts, does not hold what was staged"
+		}
+		return fmt.Sprintf(what, l.id.Txn, l.id.key())
+	}
 	what := "the staged part of decided transaction %s is gone: neither %s nor %s is there"
-	if errors.Is(l.why, errDamaged) {
+	if damaged {
 		what = "the staged part of decided transaction %s is damaged: neither %s nor %s holds what was staged"
 	}
 	first, second := "key "+l.id.key()+" in the store", "object "+c.objectURI(l.id.object())
@@ -107,7 +115,7 @@ const headBytes = 256
 
 // inObject: most likely it was an object.
 func (c *Catalog) inObject(l *lack) bool {
-	return l.bytes+headBytes > uint64(c.cfg.Limits.InlineBytes)
+	return l.id.in.IsZero() && l.bytes+headBytes > uint64(c.cfg.Limits.InlineBytes)
 }
 
 // file is where the piece most likely lay.
@@ -136,8 +144,8 @@ func (c *Catalog) lostParts(ctx context.Context, id twophase.TableID) ([]*lack, 
 		}
 		for _, ch := range t.Pending {
 			if o := s.Outcome(ch.Txn); s.Needs(id, ch.Txn) && o != nil && o.Commit != nil {
-				for _, d := range ch.Part.Digests {
-					all = append(all, &lack{id: payloadID{Begun: o.Commit.Begun, Txn: ch.Txn, Table: id, Digest: d}, bytes: ch.Part.Shape.Bytes})
+				for _, piece := range piecesOfPart(ch.Txn, o.Commit, ch.Part) {
+					all = append(all, &lack{id: piece, bytes: ch.Part.Shape.Bytes})
 				}
 			}
 		}
@@ -166,7 +174,7 @@ func (c *Catalog) lostParts(ctx context.Context, id twophase.TableID) ([]*lack, 
 	if lost, err = c.notInLog(ctx, id, lost); err != nil {
 		return nil, err
 	}
-	slices.SortFunc(lost, func(a, b *lack) int { return compare(a.id.key(), b.id.key()) })
+	slices.SortFunc(lost, func(a, b *lack) int { return compare(a.id.payloadID.key(), b.id.payloadID.key()) })
 	return lost, nil
 }
 

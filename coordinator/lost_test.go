@@ -37,7 +37,7 @@ func newLossy(t *testing.T, w *world) *lossy {
 	w.commit("seed", blind("t", "1"), blind("beside", "1"))
 	w.settle()
 	gate.refuse()
-	w.abandoned("t", once("k", blind("t", "2"), blind("beside", "2")))
+	w.abandonedParts("t", once("k", blind("t", "2"), blind("beside", "2")))
 	id := "/" + string(w.info("t").ID) + "/"
 	w.stop()
 	gate.release()
@@ -107,7 +107,7 @@ var losses = map[string]struct {
 }{
 	"an item is gone":      {1 << 20, func([]byte) []byte { return nil }, "is gone", "key pay/"},
 	"an object is gone":    {1, func([]byte) []byte { return nil }, "is gone", "object file:///w/_txcoord/default/staged/"},
-	"an item is damaged":   {1 << 20, func(b []byte) []byte { return []byte(strings.Replace(string(b), "2", "3", 1)) }, "is damaged", "key pay/"},
+	"an item is damaged":   {1 << 20, func(b []byte) []byte { return []byte(strings.Replace(string(b), `"path":"2`, `"path":"3`, 1)) }, "is damaged", "key pay/"},
 	"an object is cut":     {1, func(b []byte) []byte { return b[:len(b)-3] }, "is damaged", "/staged/"},
 	"an object is emptied": {1, func([]byte) []byte { return []byte{} }, "is damaged", "/staged/"},
 	"an object is no text": {1, func([]byte) []byte { return []byte("{\n\x00") }, "is damaged", "/staged/"},
@@ -389,7 +389,7 @@ func TestLostPartOfANewTable(t *testing.T) {
 	w.settle()
 	gate.refuse()
 	r := once("k", blind("t", "1"), coordinator.OnceTable{Table: "new", Create: &coordinator.NewTable{URI: w.uri("new"), Schema: schema}})
-	w.abandoned("t", r)
+	w.abandonedParts("t", r)
 	id := "/" + string(w.info("new").ID) + "/"
 	w.stop()
 	gate.release()

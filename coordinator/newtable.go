@@ -323,7 +323,7 @@ func (h *handles) loadUnborn(ctx context.Context, t *handle) error {
 // creationOf reads the pieces that create a table; nil if it is in its log by now. One
 // whose creation was given up never gets a log.
 func (h *handles) creationOf(ctx context.Context, id twophase.TableID) ([]*payload, error) {
-	var ids []payloadID
+	var ids []located
 	var never error
 	h.c.ledger.read(func(s *twophase.State) {
 		t, ok := s.Table(id)
@@ -335,10 +335,7 @@ func (h *handles) creationOf(ctx context.Context, id twophase.TableID) ([]*paylo
 			return
 		}
 		first := t.Pending[0]
-		begun := s.Outcome(first.Txn).Commit.Begun
-		for _, d := range first.Part.Digests {
-			ids = append(ids, payloadID{Begun: begun, Txn: first.Txn, Table: id, Digest: d})
-		}
+		ids = piecesOfPart(first.Txn, s.Outcome(first.Txn).Commit, first.Part)
 	})
 	if never != nil {
 		return nil, never

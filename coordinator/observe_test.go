@@ -179,7 +179,7 @@ func (w *world) settle() {
 	})
 }
 
-// payloads counts what is staged, wherever it lies.
+// payloads counts items and objects of staged parts, wherever they lie.
 func (w *world) payloads() int {
 	w.t.Helper()
 	n := 0

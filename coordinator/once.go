@@ -2,7 +2,6 @@ package coordinator
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"sync/atomic"
 
@@ -39,13 +38,14 @@ func (c *Catalog) commitOnce(ctx context.Context, ref txnRef, r OnceRequest) (Ou
 		return o, c.tokenOf(ref), err
 	}
 	want, err = c.decideOnce(ctx, ref, r)
+	staged := want
 	if err = c.afterHead(ctx, err); err != nil {
 		if want, decided, _ = c.decidedOnce(ref, r); !decided || want.digests == nil {
 			return Outcome{}, "", err
 		}
 	}
 	o, err := c.answer(ctx, ref, want, r.Wait, r.WaitLimit)
-	c.dropOnce(ref, want)
+	c.dropOnce(ref, staged)
 	return want.warn(o), c.tokenOf(ref), err
 }
 
@@ -53,20 +53,17 @@ func (c *Catalog) commitOnce(ctx context.Context, ref txnRef, r OnceRequest) (Ou
 // it was aborted, or another call of the same was quicker. Where that one staged the
 // same, and all is published, it may have been swept before this call put it once more.
 // While the outcome is open it stays.
-func (c *Catalog) dropOnce(ref txnRef, want content) {
-	var due []payloadID
+func (c *Catalog) dropOnce(ref txnRef, staged content) {
+	var due []located
 	c.ledger.read(func(s *twophase.State) {
 		o := s.Outcome(ref.id)
-		if o == nil || o.Commit != nil && want.landed != nil && want.landed.Load() == uint64(o.Position)+1 {
+		if o == nil || o.Commit != nil && staged.landed != nil && staged.landed.Load() == uint64(o.Position)+1 {
 			return // this very call: what it staged goes when it is published
 		}
 		swept := s.MaySweep(ref.id, ref.begun)
-		for table, digests := range want.digests {
-			for _, d := range digests {
-				p := payloadID{Begun: ref.begun, Txn: ref.id, Table: table, Digest: d}
-				if o.Abort != nil || !names(o, p) || swept {
-					due = append(due, p)
-				}
+		for _, p := range staged.pieces {
+			if o.Abort != nil || !lies(o.Commit, p) || swept {
+				due = append(due, p)
 			}
 		}
 	})
@@ -157,14 +154,15 @@ func (c *Catalog) decideOnce(ctx context.Context, ref txnRef, r OnceRequest) (co
 	}
 	out := contentOf(parts, releases)
 	out.landed = new(atomic.Uint64)
+	c.ahead(ctx, parts)
+	out.pieces = c.stagedOnce(ref, r, parts)
 	return out, c.decide(ctx, ref, parts, r.Reads, releases, r.VerifyFiles, out.landed)
 }
 
 // stageOnce stages a part that is committed in the same call. A small one becomes
-// durable together with the entry, where the store can do that. Where it cannot, the
-// sequencer must not wait for it: the part is put here, while others' entries are on
-// their way. Then, and where it needs an object, it is listed like others: if the commit
-// is refused, the next try finds it, and if there is none it expires.
+// durable later, with the others of the call; one that needs an object does it here, and
+// is listed like others: if the commit is refused, the next try finds it, and if there is
+// none it expires.
 func (c *Catalog) stageOnce(ctx context.Context, ref txnRef, client string, t OnceTable) (*part, error) {
 	piece, row, _, err := c.piece(ctx, ref, t)
 	if err != nil {
@@ -187,28 +185,68 @@ func (c *Catalog) stageOnce(ctx context.Context, ref txnRef, client string, t On
 			return nil, err
 		}
 	}
-	w, err := c.payloads.prepare(ctx, id, piece)
-	if large && (err != nil || w != nil) {
+	p.small, err = c.payloads.prepare(ctx, id, piece)
+	if large && (err != nil || p.small != nil) {
 		c.openTxns.unreserve(id)
 	}
 	if err != nil {
 		return nil, c.storeError(err)
 	}
-	if w != nil && !c.putPart(ctx, w) {
-		p.writes = []lock.Write{*w}
-		return p, nil
+	if p.small == nil {
+		c.openTxns.staged(ref, client, located{payloadID: id}, row.Name, int64(len(t.Actions)), false)
 	}
-	c.openTxns.staged(ref, client, id, row.Name, int64(len(t.Actions)), false)
 	return p, nil
 }
 
-// putPart makes a small part durable ahead of its entry, where the store cannot write both
-// at once. It tries once: what fails goes with the entry, whose append is repeated for as
-// long as the store fails.
-func (c *Catalog) putPart(ctx context.Context, w *lock.Write) bool {
+// ahead makes the small parts of a call durable, where the store cannot write them
+// together with the entry: the sequencer must not wait for them, and here they are put
+// while others' entries are on their way. It is tried once: what fails goes with the
+// entry, whose append is repeated for as long as the store fails.
+func (c *Catalog) ahead(ctx context.Context, parts []*part) {
 	if _, along := c.cfg.Store.(lock.Batcher); along {
-		return false
+		return
 	}
-	_, err := c.cfg.Store.Put(ctx, w.Key, w.Value, lock.IfAbsent())
-	return err == nil || errors.Is(err, lock.ErrConflict) // the key names the bytes
+	cut := chunks(smallOf(parts), c.cfg.Limits.BundleBytes)
+	if len(cut) == 0 {
+		return
+	}
+	in, err := c.bundler.put(ctx, cut)
+	if err != nil {
+		return
+	}
+	for i, k := 0, 0; k < len(cut); k++ {
+		for range cut[k] {
+			for parts[i].small == nil {
+				i++
+			}
+			parts[i].small, parts[i].bundle = nil, in[k]
+			i++
+		}
+	}
+}
+
+// smallOf are the pieces that have to become durable with the entry.
+func smallOf(parts []*part) (out []packed) {
+	for _, p := range parts {
+		if p.small != nil {
+			out = append(out, *p.small)
+		}
+	}
+	return out
+}
+
+// stagedOnce are the pieces of a call that are durable ahead of its entry. Those in bundles
+// are listed, too: if the commit is refused, and is not tried again, they expire.
+func (c *Catalog) stagedOnce(ref txnRef, r OnceRequest, parts []*part) (out []located) {
+	for i, p := range parts {
+		if p.small != nil {
+			continue
+		}
+		at := located{payloadID{Begun: ref.begun, Txn: ref.id, Table: p.row.ID, Digest: p.record.Digests[0]}, p.bundle}
+		if !p.bundle.IsZero() {
+			c.openTxns.staged(ref, r.Client, at, p.row.Name, int64(len(r.Tables[i].Actions)), false)
+		}
+		out = append(out, at)
+	}
+	return out
 }

@@ -34,7 +34,7 @@ type openTxn struct {
 	begun   time.Time
 	expires time.Duration
 	tables  map[twophase.TableID]*StagedTable
-	pieces  []payloadID
+	pieces  []located
 	// noted: it has an advisory record. Calls that stage and commit in one make none.
 	noted bool
 	// by is the principal for whom it counts; empty if it counts for nobody here. charged
@@ -128,7 +128,7 @@ func (o *openTxns) dropLocked(t *openTxn) {
 }
 
 // staged notes a piece of an open transaction; with an advisory record, if note is set.
-func (o *openTxns) staged(ref txnRef, client string, id payloadID, name string, bytes int64, note bool) {
+func (o *openTxns) staged(ref txnRef, client string, id located, name string, bytes int64, note bool) {
 	_, _ = o.hold(quota.Caller{}, ref, client, note) // nobody's: is not refused
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -136,8 +136,8 @@ func (o *openTxns) staged(ref txnRef, client string, id payloadID, name string, 
 	if t == nil || slices.Contains(t.pieces, id) {
 		return
 	}
-	if _, ok := t.reserved[id]; ok {
-		delete(t.reserved, id)
+	if _, ok := t.reserved[id.payloadID]; ok {
+		delete(t.reserved, id.payloadID)
 	} else if t.by != "" {
 		t.charged += bytes
 		o.c.book.Add(t.by, quota.StagedBytes, bytes)
@@ -175,7 +175,7 @@ func (o *openTxns) known(ref txnRef) txnRef {
 
 // adopt takes up a piece that was staged before this process, of a transaction that
 // is not decided. It is listed, and expires like others.
-func (o *openTxns) adopt(id payloadID, bytes int64) {
+func (o *openTxns) adopt(id located, bytes int64) {
 	o.mu.Lock()
 	t := o.m[id.Txn]
 	counted := t != nil && t.counted
@@ -191,10 +191,10 @@ func (o *openTxns) adopt(id payloadID, bytes int64) {
 
 // done takes decided transactions out. It returns the pieces that were staged for
 // them here.
-func (o *openTxns) done(ids []twophase.TxnID) []payloadID {
+func (o *openTxns) done(ids []twophase.TxnID) []located {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	var pieces []payloadID
+	var pieces []located
 	for _, id := range ids {
 		if t, ok := o.m[id]; ok {
 			pieces = append(pieces, t.pieces...)

@@ -21,7 +21,7 @@ func (o *openTxns) reserve(by quota.Caller, ref txnRef, client string, id payloa
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	t := o.m[id.Txn]
-	if t == nil || t.by == "" || slices.Contains(t.pieces, id) {
+	if t == nil || t.by == "" || slices.Contains(t.pieces, located{payloadID: id}) {
 		return nil
 	}
 	if _, ok := t.reserved[id]; ok {

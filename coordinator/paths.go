@@ -122,13 +122,13 @@ func (c *Catalog) namePath(ctx context.Context, id twophase.TableID, txn twophas
 	if !tables.IsPathHash(why.Path) {
 		return
 	}
-	var pieces []payloadID
+	var pieces []located
 	c.ledger.read(func(s *twophase.State) {
 		if o := s.Outcome(txn); o != nil && o.Commit != nil {
 			pieces = piecesOf(txn, o.Commit)
 		}
 	})
-	pieces = slices.DeleteFunc(pieces, func(p payloadID) bool { return p.Table != id })
+	pieces = slices.DeleteFunc(pieces, func(p located) bool { return p.Table != id })
 	uri := c.row(id).URI
 	for _, piece := range pieces {
 		p, err := c.payloads.get(ctx, piece)

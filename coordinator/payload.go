@@ -114,15 +114,23 @@ type payloads struct {
 	m     map[payloadID]*payload
 	order []payloadID
 	bytes int64
+
+	// holding says what is in bundles that this process wrote or read, so that they need
+	// not be read to be removed, and nil of those that it removed; loading has those that are being read.
+	holding map[twophase.BundleID][]payloadID
+	loading map[twophase.BundleID]chan struct{}
 }
 
 func newPayloads(store lock.Store, own *ownObjects, l Limits) *payloads {
-	return &payloads{store: store, own: own, inline: l.InlineBytes, room: l.QueueBytes, m: map[payloadID]*payload{}}
+	return &payloads{
+		store: store, own: own, inline: l.InlineBytes, room: l.QueueBytes, m: map[payloadID]*payload{},
+		holding: map[twophase.BundleID][]payloadID{}, loading: map[twophase.BundleID]chan struct{}{},
+	}
 }
 
-// prepare makes a large payload durable; for a small one it returns the write that
-// has to be durable before the decision, or together with it.
-func (ps *payloads) prepare(ctx context.Context, id payloadID, p *payload) (*lock.Write, error) {
+// prepare makes a large payload durable; a small one it returns as what has to be
+// durable before the decision, or together with it.
+func (ps *payloads) prepare(ctx context.Context, id payloadID, p *payload) (*packed, error) {
 	b, err := p.encode()
 	if err != nil {
 		return nil, err
@@ -132,7 +140,7 @@ func (ps *payloads) prepare(ctx context.Context, id payloadID, p *payload) (*loc
 	}
 	ps.keep(id, p)
 	if p.place == inStore {
-		return &lock.Write{Key: id.key(), Value: b}, nil
+		return &packed{id, b}, nil
 	}
 	return nil, ps.own.putOnce(ctx, id.object(), b)
 }
@@ -142,9 +150,9 @@ func (ps *payloads) stage(ctx context.Context, id payloadID, p *payload) error {
 	if ps.isDurable(id) {
 		return nil
 	}
-	w, err := ps.prepare(ctx, id, p)
-	if err == nil && w != nil {
-		err = ps.putOnce(ctx, w)
+	small, err := ps.prepare(ctx, id, p)
+	if err == nil && small != nil {
+		err = ps.putOnce(ctx, &lock.Write{Key: id.key(), Value: small.bytes})
 	}
 	if err == nil {
 		ps.mu.Lock()
@@ -236,20 +244,43 @@ var (
 	errDamaged = errors.New("the staged part is damaged")
 )
 
-// get returns a staged piece, from memory or from where it is durable. Its digest
-// is checked: what was changed or cut is an error, never published.
-func (ps *payloads) get(ctx context.Context, id payloadID) (*payload, error) {
-	ps.mu.Lock()
-	p, ok := ps.m[id]
-	ps.mu.Unlock()
-	if ok {
+// get returns a piece of a decided transaction, from memory or from where it is durable.
+// Its digest is checked: what was changed or cut is an error, never published.
+func (ps *payloads) get(ctx context.Context, l located) (*payload, error) {
+	if p := ps.inMemory(l.payloadID); p != nil {
 		return p, nil
 	}
+	if l.in.IsZero() {
+		return ps.single(ctx, l.payloadID)
+	}
+	return ps.bundled(ctx, l)
+}
+
+// staged returns a piece of a transaction that is not decided, which has to be durable by
+// itself: what a one-call commit brought and nobody recorded is in memory only.
+func (ps *payloads) staged(ctx context.Context, id payloadID) (*payload, error) {
+	if ps.isDurable(id) {
+		if p := ps.inMemory(id); p != nil {
+			return p, nil
+		}
+	}
+	return ps.single(ctx, id)
+}
+
+func (ps *payloads) inMemory(id payloadID) *payload {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	return ps.m[id]
+}
+
+// single reads a piece that lies by itself.
+func (ps *payloads) single(ctx context.Context, id payloadID) (*payload, error) {
 	b, place, err := ps.read(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	if p, err = decodePayload(b); err != nil {
+	p, err := decodePayload(b)
+	if err != nil {
 		return nil, err
 	}
 	if got := p.digest(); got != id.Digest {
@@ -287,16 +318,17 @@ func away(ctx context.Context, reason Reason, place string, err error) error {
 // waits together pay one commit for all of them.
 const removeAtOnce = 256
 
-// remove deletes payloads for good, where they are: in that place, or, if it is not
+// remove deletes payloads that lie by themselves for good, where they are: in that place, or, if it is not
 // known, where memory has them from. Only ever called on the fold's word (R20).
-func (ps *payloads) remove(ctx context.Context, at place, ids []payloadID) error {
-	places := make([]place, len(ids))
+func (ps *payloads) remove(ctx context.Context, at place, pieces []located) error {
+	places, ids := make([]place, len(pieces)), make([]payloadID, len(pieces))
 	ps.mu.Lock()
-	for i, id := range ids {
+	for i := range pieces {
+		ids[i] = pieces[i].payloadID
 		if places[i] = at; at != placeUnknown {
 			continue
 		}
-		if p, ok := ps.m[id]; ok {
+		if p, ok := ps.m[ids[i]]; ok {
 			places[i] = p.place
 		}
 	}

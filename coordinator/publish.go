@@ -270,8 +270,7 @@ func (c *Catalog) renderHead(in *tables.RenderInput, r *twophase.Round) {
 func (c *Catalog) renderTxn(ctx context.Context, t *handle, ch *twophase.Change) (tables.RenderTxn, error) {
 	out := tables.RenderTxn{ID: ch.Txn, Digests: ch.Part.Digests, Tables: c.writtenBy(ch.Txn), Blind: ch.Part.Read.Blind, Read: ch.Part.Read.Version}
 	var pieces []*payload
-	for _, d := range ch.Part.Digests {
-		id := payloadID{Begun: c.begunOf(ch.Txn), Txn: ch.Txn, Table: t.id, Digest: d}
+	for _, id := range c.piecesOf(ch) {
 		p, err := c.payloads.get(ctx, id)
 		if err != nil {
 			return out, c.lacks(ctx, t, id, err)
@@ -301,13 +300,14 @@ func (c *Catalog) writtenBy(id twophase.TxnID) (out []twophase.TableID) {
 	return out
 }
 
-func (c *Catalog) begunOf(id twophase.TxnID) (p twophase.Position) {
+// piecesOf are the pieces of a decided change.
+func (c *Catalog) piecesOf(ch *twophase.Change) (out []located) {
 	c.ledger.read(func(s *twophase.State) {
-		if o := s.Outcome(id); o != nil && o.Commit != nil {
-			p = o.Commit.Begun
+		if o := s.Outcome(ch.Txn); o != nil && o.Commit != nil {
+			out = piecesOfPart(ch.Txn, o.Commit, ch.Part)
 		}
 	})
-	return p
+	return out
 }
 
 // put renders a version and puts it, if what the walk rests on is still young

@@ -15,22 +15,17 @@ import (
 // stagedParts has the pieces of transactions that are staged, by table.
 type stagedParts map[twophase.TxnID]map[twophase.TableID][]stagedPiece
 
-// stagedPiece lies under a key of the store, or in an object.
+// stagedPiece lies under a key of the store, by itself or in a bundle, or in an object.
 type stagedPiece struct {
-	payloadID
-	key, object string
+	located
+	object bool
 }
 
-func (s stagedParts) note(name string, piece stagedPiece) {
-	id, ok := parsePayload(name)
-	if !ok {
-		return
+func (s stagedParts) note(piece stagedPiece) {
+	if s[piece.Txn] == nil {
+		s[piece.Txn] = map[twophase.TableID][]stagedPiece{}
 	}
-	if s[id.Txn] == nil {
-		s[id.Txn] = map[twophase.TableID][]stagedPiece{}
-	}
-	piece.payloadID = id
-	s[id.Txn][id.Table] = append(s[id.Txn][id.Table], piece)
+	s[piece.Txn][piece.Table] = append(s[piece.Txn][piece.Table], piece)
 }
 
 // staged lists the parts in the warehouse, and in the store if that is the old one.
@@ -41,15 +36,25 @@ func (r *rebuilding) staged(ctx context.Context) (stagedParts, error) {
 		if err != nil {
 			return nil, fmt.Errorf("list staged parts: %w", err)
 		}
-		name := strings.TrimPrefix(e.Key, prefix)
-		out.note(name, stagedPiece{object: "staged/" + name})
+		if id, ok := parsePayload(strings.TrimPrefix(e.Key, prefix)); ok {
+			out.note(stagedPiece{located{payloadID: id}, true})
+		}
 	}
 	if r.old == nil {
 		return out, nil
 	}
-	return out, scanKeys(ctx, r.cfg.Store, "pay/", func(it lock.Item) {
-		_, rest, _ := strings.Cut(strings.TrimPrefix(it.Key, "pay/"), "/") // behind the shard
-		out.note(rest, stagedPiece{key: it.Key})
+	return out, scanKeys(ctx, r.cfg.Store, payKeys, func(it lock.Item) {
+		id, in, ok := parseItem(it.Key)
+		switch {
+		case !ok:
+		case in.IsZero():
+			out.note(stagedPiece{located: located{payloadID: id}})
+		default:
+			pieces, _ := unpack(it.Value) // one that cannot be read has nothing for anybody
+			for _, u := range pieces {
+				out.note(stagedPiece{located: located{u.id, in}})
+			}
+		}
 	})
 }
 

@@ -151,18 +151,37 @@ func (r *rebuilding) keepTorn(ctx context.Context) error {
 }
 
 func (r *rebuilding) keepPiece(ctx context.Context, piece stagedPiece, name string) error {
-	if piece.object != "" {
-		b, err := r.own.get(ctx, piece.object)
+	if piece.object {
+		b, err := r.own.get(ctx, piece.payloadID.object())
 		if err != nil {
 			return err
 		}
 		return r.own.putOnce(ctx, name, b)
 	}
-	item, err := r.cfg.Store.Get(ctx, piece.key)
+	item, err := r.cfg.Store.Get(ctx, piece.key())
 	if err != nil {
 		return err
 	}
+	if !piece.in.IsZero() {
+		if item.Value, err = oneOf(item.Value, piece.payloadID); err != nil {
+			return err
+		}
+	}
 	return r.own.putOnce(ctx, name, item.Value)
+}
+
+// oneOf is a piece out of a bundle, as it would lie by itself.
+func oneOf(bundle []byte, id payloadID) ([]byte, error) {
+	pieces, err := unpack(bundle)
+	if err != nil {
+		return nil, err
+	}
+	for _, u := range pieces {
+		if u.id == id {
+			return u.raw, nil
+		}
+	}
+	return nil, errNoPayload
 }
 
 // endOld ends the journal that the store holds: who appends there has read the record.

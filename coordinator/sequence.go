@@ -38,9 +38,11 @@ type sequencer struct {
 // submission is a request on its way into the journal.
 type submission struct {
 	request twophase.Request
-	// writes must be durable before the entry that holds the request's record, or
-	// together with it.
-	writes []lock.Write
+	// packs are pieces that must be durable before the entry that holds the request's
+	// record, or together with it, one bundle each; stale are the bundles of entries that
+	// lost their positions.
+	packs [][]packed
+	stale []twophase.BundleID
 	// facts are those in objects that a decision on the request asked for before.
 	facts map[twophase.Hash]twophase.Facts
 	// forward sends the call to another replica; nil if it may not be, or was.
@@ -205,6 +207,7 @@ func (s *sequencer) answer(sub *submission, err error) {
 		sub.done(err)
 	}
 	s.mu.Unlock()
+	s.c.sweeper.addBundles(sub.stale)
 	sub.answer <- err
 }
 
@@ -224,12 +227,10 @@ func (s *sequencer) group(ctx context.Context, group []*submission) ([]*submissi
 		return append(group, again...), err
 	}
 	var recorded []*submission
-	var writes []lock.Write
 	for i, a := range decision.Answers {
 		switch {
 		case a.Recorded:
 			recorded = append(recorded, group[i])
-			writes = append(writes, group[i].writes...)
 		case a.Behind != nil:
 			s.park(group[i], a.Behind)
 		case a.Deferred:
@@ -242,7 +243,11 @@ func (s *sequencer) group(ctx context.Context, group []*submission) ([]*submissi
 		s.answerAll(recorded, nil) // decided before: the fold has the answer
 		return again, nil
 	}
-	won, filled, err := s.append(ctx, entry, recorded, writes)
+	own, records := taken(group, &decision)
+	won, filled, err := s.append(ctx, entry, recorded, s.bundle(own, records))
+	if !won {
+		lost(own, records)
+	}
 	switch {
 	case err != nil:
 		return append(recorded, again...), err
@@ -252,7 +257,7 @@ func (s *sequencer) group(ctx context.Context, group []*submission) ([]*submissi
 	case !won:
 		return append(recorded, again...), nil
 	}
-	for _, sub := range recorded {
+	for _, sub := range own {
 		if sub.landed != nil {
 			sub.landed.Store(uint64(entry.Position) + 1)
 		}

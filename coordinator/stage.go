@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/txcoord/txcoord/coordinator/quota"
-	"github.com/txcoord/txcoord/lock"
 	"github.com/txcoord/txcoord/tables"
 	"github.com/txcoord/txcoord/twophase"
 )
@@ -45,7 +44,7 @@ func (c *Catalog) stage(ctx context.Context, ref txnRef, r StageRequest) (Staged
 		c.openTxns.unreserve(id)
 		return Staged{}, c.storeError(fmt.Errorf("stage a part of %s: %w", row.Name, err))
 	}
-	c.openTxns.staged(ref, r.Client, id, row.Name, int64(len(r.Actions)), true)
+	c.openTxns.staged(ref, r.Client, located{payloadID: id}, row.Name, int64(len(r.Actions)), true)
 	if err := c.stillOpen(ref); err != nil { // decided while the piece was on its way
 		c.sweeper.late(id)
 		return Staged{}, err
@@ -98,7 +97,7 @@ func (c *Catalog) partOf(o Outcome, id payloadID) (err error) {
 		if out == nil || out.Commit == nil {
 			return
 		}
-		if id.Begun = out.Commit.Begun; !names(out, id) {
+		if id.Begun = out.Commit.Begun; !names(out.Commit, id) {
 			err = otherDigests(o)
 		}
 	})
@@ -235,7 +234,10 @@ type part struct {
 	record  twophase.Part
 	read    tables.ReadDeclaration
 	actions *tables.Actions
-	writes  []lock.Write
+	// small is its one piece, if that has to become durable before the decision or with
+	// it; bundle is where it lies if it is there already.
+	small   *packed
+	bundle  twophase.BundleID
 	warning string
 }
 
@@ -268,7 +270,7 @@ func (c *Catalog) pieces(ctx context.Context, ref txnRef, row TableInfo, digests
 	for i, d := range digests {
 		var err error
 		id := payloadID{Begun: ref.begun, Txn: ref.id, Table: row.ID, Digest: d}
-		if pieces[i], err = c.payloads.get(ctx, id); err != nil {
+		if pieces[i], err = c.payloads.staged(ctx, id); err != nil {
 			return nil, c.pieceError(row, d, err)
 		}
 	}

@@ -3,11 +3,13 @@ package coordinator
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/txcoord/txcoord/lock"
 	"github.com/txcoord/txcoord/tables/objstore"
 	"github.com/txcoord/txcoord/twophase"
 )
@@ -18,15 +20,19 @@ type sweeper struct {
 	c     *Catalog
 	ready chan struct{} // holds a token while something is due
 	mu    sync.Mutex
-	due   []payloadID
-	shown twophase.SnapshotVersion
+	due   []located
+	// bundles are those of which somebody thinks that nothing in them is needed any more.
+	bundles map[twophase.BundleID]bool
+	shown   twophase.SnapshotVersion
 
 	// strangers are pieces of another life, and when they were first seen; stranger those
 	// of the listing under way. Only the sweeper's goroutine uses them.
 	strangers, stranger map[payloadID]time.Duration
 }
 
-func newSweeper(c *Catalog) *sweeper { return &sweeper{c: c, ready: make(chan struct{}, 1)} }
+func newSweeper(c *Catalog) *sweeper {
+	return &sweeper{c: c, ready: make(chan struct{}, 1), bundles: map[twophase.BundleID]bool{}}
+}
 
 // begin leaves what ended before this process to the listing: most of it is gone
 // already, and nothing here knows where it lay.
@@ -34,8 +40,8 @@ func (w *sweeper) begin() { w.shown, w.due = w.c.Shown(), nil }
 
 // aborted notes the pieces of transactions that ended without effect, and pieces
 // that a committed one left out. The ledger's lock is held.
-func (w *sweeper) aborted(s *twophase.State, ids []twophase.TxnID, pieces []payloadID) {
-	named := map[payloadID]bool{}
+func (w *sweeper) aborted(s *twophase.State, ids []twophase.TxnID, pieces []located) {
+	named := map[located]bool{}
 	for _, id := range ids {
 		if o := s.Outcome(id); o != nil && o.Commit != nil && len(pieces) > 0 {
 			for _, p := range piecesOf(id, o.Commit) {
@@ -43,20 +49,32 @@ func (w *sweeper) aborted(s *twophase.State, ids []twophase.TxnID, pieces []payl
 			}
 		}
 	}
-	w.add(slices.DeleteFunc(pieces, func(p payloadID) bool { return named[p] }))
+	w.add(slices.DeleteFunc(pieces, func(p located) bool { return named[p] }))
 }
 
-func names(o *twophase.Outcome, p payloadID) bool {
-	return o.Commit.Begun == p.Begun && slices.ContainsFunc(o.Commit.Parts, func(part twophase.Part) bool {
-		return part.Table == p.Table && slices.Contains(part.Digests, p.Digest)
-	})
+// names reports whether a commit names a piece, wherever it lies.
+func names(c *twophase.Committed, p payloadID) bool { return partOf(c, p) != nil }
+
+// lies reports whether a commit says that a piece lies there.
+func lies(c *twophase.Committed, p located) bool {
+	part := partOf(c, p.payloadID)
+	return part != nil && c.BundleOf(part) == p.in
+}
+
+func partOf(c *twophase.Committed, p payloadID) *twophase.Part {
+	for i := range c.Parts {
+		if part := &c.Parts[i]; c.Begun == p.Begun && part.Table == p.Table && slices.Contains(part.Digests, p.Digest) {
+			return part
+		}
+	}
+	return nil
 }
 
 // published notes the pieces of transactions that new snapshots show. The ledger's
 // lock is held.
 func (w *sweeper) published(s *twophase.State) {
 	snaps := s.Snapshots()
-	var due []payloadID
+	var due []located
 	for i := len(snaps) - 1; i >= 0 && snaps[i].Version > w.shown; i-- {
 		w.c.backlog.leave(snaps[i].Txns...)
 		if !w.c.wrote.has(snaps[i].Position) {
@@ -72,23 +90,54 @@ func (w *sweeper) published(s *twophase.State) {
 	w.add(due)
 }
 
-func piecesOf(id twophase.TxnID, c *twophase.Committed) []payloadID {
-	var out []payloadID
+// piecesOf are the pieces of a commit.
+func piecesOf(id twophase.TxnID, c *twophase.Committed) []located {
+	var out []located
 	for i := range c.Parts {
-		for _, d := range c.Parts[i].Digests {
-			out = append(out, payloadID{Begun: c.Begun, Txn: id, Table: c.Parts[i].Table, Digest: d})
-		}
+		out = append(out, piecesOfPart(id, c, &c.Parts[i])...)
 	}
 	return out
 }
 
-func (w *sweeper) add(ids []payloadID) {
+func piecesOfPart(id twophase.TxnID, c *twophase.Committed, part *twophase.Part) []located {
+	out := make([]located, len(part.Digests))
+	for i, d := range part.Digests {
+		out[i] = located{payloadID{Begun: c.Begun, Txn: id, Table: part.Table, Digest: d}, c.BundleOf(part)}
+	}
+	return out
+}
+
+// add has pieces deleted that lie by themselves, and bundles looked at that hold others:
+// those go with the last piece in them.
+func (w *sweeper) add(pieces []located) {
+	if len(pieces) == 0 {
+		return
+	}
+	w.mu.Lock()
+	for _, p := range pieces {
+		if p.in.IsZero() {
+			w.due = append(w.due, p)
+		} else {
+			w.bundles[p.in] = true
+		}
+	}
+	w.mu.Unlock()
+	w.wake()
+}
+
+func (w *sweeper) addBundles(ids []twophase.BundleID) {
 	if len(ids) == 0 {
 		return
 	}
 	w.mu.Lock()
-	w.due = append(w.due, ids...)
+	for _, id := range ids {
+		w.bundles[id] = true
+	}
 	w.mu.Unlock()
+	w.wake()
+}
+
+func (w *sweeper) wake() {
 	select {
 	case w.ready <- struct{}{}:
 	default:
@@ -98,8 +147,8 @@ func (w *sweeper) add(ids []payloadID) {
 // late notes a piece that was staged when its transaction was over. Others of its
 // kind, whose process died, are found by the listing (C2).
 func (w *sweeper) late(p payloadID) {
-	if w.mayGo(p) {
-		w.add([]payloadID{p})
+	if at := (located{payloadID: p}); w.mayGo(at) {
+		w.add([]located{at})
 	}
 }
 
@@ -117,7 +166,9 @@ func (w *sweeper) run(ctx context.Context) {
 		select {
 		case <-w.ready:
 			pause(ctx, sweepAfter)
-			w.remove(ctx, placeUnknown, w.take())
+			due, bundles := w.take()
+			w.remove(ctx, placeUnknown, due)
+			w.removeSettled(ctx, bundles)
 		case <-again.C:
 			again.Reset(w.listed(ctx))
 		case <-ctx.Done():
@@ -126,19 +177,20 @@ func (w *sweeper) run(ctx context.Context) {
 	}
 }
 
-func (w *sweeper) take() []payloadID {
+func (w *sweeper) take() ([]located, []twophase.BundleID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	due := w.due
+	due, bundles := w.due, slices.Collect(maps.Keys(w.bundles))
 	w.due = nil
-	return due
+	clear(w.bundles)
+	return due, bundles
 }
 
-func (w *sweeper) remove(ctx context.Context, at place, ids []payloadID) {
-	if len(ids) == 0 {
+func (w *sweeper) remove(ctx context.Context, at place, pieces []located) {
+	if len(pieces) == 0 {
 		return
 	}
-	if err := w.c.payloads.remove(ctx, at, ids); err != nil && ctx.Err() == nil {
+	if err := w.c.payloads.remove(ctx, at, pieces); err != nil && ctx.Err() == nil {
 		w.c.log.Warn("remove staged payloads", "error", err)
 	}
 }
@@ -151,23 +203,9 @@ func (w *sweeper) listed(ctx context.Context) (next time.Duration) {
 		return fullSweep
 	}
 	next = fullSweep
-	var due []payloadID
-	after := ""
-	for ctx.Err() == nil {
-		items, err := w.c.cfg.Store.Scan(ctx, "pay/", after, 0)
-		if err != nil {
-			next = w.again(ctx, err)
-		}
-		if err != nil || len(items) == 0 {
-			break
-		}
-		for _, it := range items {
-			after = it.Key
-			_, rest, _ := strings.Cut(strings.TrimPrefix(it.Key, "pay/"), "/") // behind the shard
-			due = w.look(due, rest, int64(len(it.Value)))
-		}
+	if err := w.listedItems(ctx); err != nil {
+		next = w.again(ctx, err)
 	}
-	w.remove(ctx, inStore, due)
 	objects, err := w.listedObjects(ctx)
 	if err != nil {
 		next = w.again(ctx, err)
@@ -188,32 +226,60 @@ func (w *sweeper) again(ctx context.Context, err error) time.Duration {
 	return sweepRetry
 }
 
-func (w *sweeper) listedObjects(ctx context.Context) (due []payloadID, err error) {
+// listedItems removes what may go of what lies in the store, as far as that can be read.
+func (w *sweeper) listedItems(ctx context.Context) error {
+	var due []located
+	bundles := map[twophase.BundleID][]payloadID{}
+	err := scanKeys(ctx, w.c.cfg.Store, payKeys, func(it lock.Item) {
+		id, in, ok := parseItem(it.Key)
+		switch {
+		case !ok:
+		case in.IsZero():
+			due = w.look(due, id, int64(len(it.Value)))
+		default:
+			if ids, all := w.lookInto(in, it.Value); all {
+				bundles[in] = ids
+			}
+		}
+	})
+	w.remove(ctx, inStore, due)
+	w.removeBundles(ctx, bundles)
+	return err
+}
+
+func (w *sweeper) listedObjects(ctx context.Context) (due []located, err error) {
 	prefix := w.c.own.key("staged/")
 	for e, err := range w.c.own.store.List(ctx, objstore.ListOptions{Prefix: prefix}) {
 		if err != nil {
 			return due, err
 		}
-		due = w.look(due, strings.TrimPrefix(e.Key, prefix), e.Size)
+		if id, ok := parsePayload(strings.TrimPrefix(e.Key, prefix)); ok {
+			due = w.look(due, id, e.Size)
+		}
 	}
 	return due, nil
 }
 
-// look says of a payload that is stored: it is due, or its transaction is open.
-func (w *sweeper) look(due []payloadID, name string, size int64) []payloadID {
-	id, ok := parsePayload(name)
-	switch {
-	case !ok:
-	case w.mayGo(id):
-		due = append(due, id)
-	case id.Begun > w.c.next():
-		if w.outlived(id) {
-			due = append(due, id)
-		}
-	case !w.c.decided(id.Txn):
-		w.c.openTxns.adopt(id, size)
+// look says of a payload that lies by itself: it is due, or its transaction is open.
+func (w *sweeper) look(due []located, id payloadID, size int64) []located {
+	if at := (located{payloadID: id}); w.over(at, size) {
+		due = append(due, at)
 	}
 	return due
+}
+
+// over: nothing needs the piece where it was found. The transaction of one that is
+// undecided is listed as open.
+func (w *sweeper) over(at located, size int64) bool {
+	switch {
+	case w.mayGo(at):
+		return true
+	case at.Begun > w.c.next():
+		return w.outlived(at.payloadID)
+	case !w.c.decided(at.Txn):
+		w.c.openTxns.adopt(at, size)
+	}
+	return false
 }
 
 // outlived: a piece that began at a position which this journal does not have is of the
@@ -253,13 +319,15 @@ func (w *sweeper) facts(ctx context.Context) {
 }
 
 // mayGo is the fold's word on a payload.
-func (w *sweeper) mayGo(p payloadID) (ok bool) {
-	w.c.ledger.read(func(s *twophase.State) {
-		o := s.Outcome(p.Txn)
-		leftOut := o != nil && o.Commit != nil && !names(o, p)
-		ok = leftOut || s.MaySweep(p.Txn, p.Begun)
-	})
+func (w *sweeper) mayGo(p located) (ok bool) {
+	w.c.ledger.read(func(s *twophase.State) { ok = mayGo(s, p) })
 	return ok
+}
+
+func mayGo(s *twophase.State, p located) bool {
+	o := s.Outcome(p.Txn)
+	leftOut := o != nil && o.Commit != nil && !lies(o.Commit, p)
+	return leftOut || s.MaySweep(p.Txn, p.Begun)
 }
 
 // parsePayload reads <begin>/<txn>/<table>/<digest>.

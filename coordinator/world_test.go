@@ -305,3 +305,20 @@ func (h hookedStore) Put(ctx context.Context, key string, value []byte, c lock.C
 	h.beforePut(key)
 	return h.Store.Put(ctx, key, value, c)
 }
+
+// hookedBatches does so for a store that writes payloads and entry together: the hook sees
+// the entry.
+type hookedBatches struct {
+	lock.Store
+	beforePut func(key string)
+}
+
+func (h hookedBatches) Put(ctx context.Context, key string, value []byte, c lock.Condition) (lock.Revision, error) {
+	h.beforePut(key)
+	return h.Store.Put(ctx, key, value, c)
+}
+
+func (h hookedBatches) PutBatch(ctx context.Context, key string, value []byte, c lock.Condition, with []lock.Write) (lock.Revision, error) {
+	h.beforePut(key)
+	return h.Store.(lock.Batcher).PutBatch(ctx, key, value, c, with)
+}

@@ -33,8 +33,11 @@ func (n *namer) ofPut(key string, value []byte, with []lock.Write) string {
 		_ = json.Unmarshal(value, &r)
 		name = fmt.Sprintf("advisory of %d tables", len(r.Tables))
 	}
-	if len(with) > 0 {
-		name += fmt.Sprintf(" with %d payloads", len(with))
+	switch n := len(with); {
+	case n == 1:
+		name += " with a bundle"
+	case n > 1:
+		name += fmt.Sprintf(" with %d bundles", n)
 	}
 	return name
 }
@@ -76,6 +79,7 @@ var shapes = []struct {
 	name string
 }{
 	{regexp.MustCompile(`^pay/\d+/\d+/\w+/([\w-]+)/\w+$`), "payload of $1"},
+	{regexp.MustCompile(`^pay/\d+/(bundle)/\w+$`), "$1 of payloads"},
 	{regexp.MustCompile(`(?:^|/)_txcoord/\w+/staged/\d+/\w+/([\w-]+)/\w+$`), "payload object of $1"},
 	{regexp.MustCompile(`^open/\w+$`), "advisory"},
 	{regexp.MustCompile(`(?:^|/)_txcoord/\w+/manifests/0*(\d+).json$`), "manifest $1"},

@@ -59,8 +59,8 @@ func TestKilledAndMeddledWith(t *testing.T) {
 			kill
 			fate
 		}{
-			{kill{"entry: committed with 2 payloads", 1, before}, m.undecided},
-			{kill{"entry: committed with 2 payloads", 1, after}, m.decided},
+			{kill{"entry: committed with a bundle", 1, before}, m.undecided},
+			{kill{"entry: committed with a bundle", 1, after}, m.decided},
 			{kill{"version 2 of left", 1, before}, m.decided},
 			{kill{"version 2 of left", 1, after}, m.put},
 			{kill{"entry: published", 1, before}, m.put},

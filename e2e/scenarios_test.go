@@ -28,15 +28,13 @@ func commitScenario() scenario {
 			return act, again
 		},
 		writes: counted(map[string]int{
-			"entry: committed with 3 payloads": 1,
-			"version 2 of left":                1,
-			"version 2 of middle":              1,
-			"version 2 of right":               1,
-			"entry: published":                 1,
-			"manifest 5":                       1,
-			"delete payload of left":           1,
-			"delete payload of middle":         1,
-			"delete payload of right":          1,
+			"entry: committed with a bundle": 1,
+			"version 2 of left":              1,
+			"version 2 of middle":            1,
+			"version 2 of right":             1,
+			"entry: published":               1,
+			"manifest 5":                     1,
+			"delete bundle of payloads":      1,
 		}),
 	}
 }
@@ -78,10 +76,7 @@ func refuseScenario() scenario {
 			return act, act
 		},
 		writes: counted(map[string]int{
-			"entry: aborted with 3 payloads": 1,
-			"delete payload of left":         1,
-			"delete payload of middle":       1,
-			"delete payload of right":        1,
+			"entry: aborted": 1,
 		}),
 	}
 }
@@ -227,10 +222,9 @@ func tablesScenario() scenario {
 		writes: counted(map[string]int{
 			"owner object of new": 1, "version 0 of new": 1, "entry: created": 1, "manifest 5": 1,
 			"owner object of old": 1, "entry: registered": 1, "manifest 6": 1,
-			"entry: committed with 2 payloads": 1, "version 1 of new": 1, "version 1 of old": 1, "entry: published": 1, "manifest 7": 1,
+			"entry: committed with a bundle": 1, "version 1 of new": 1, "version 1 of old": 1, "entry: published": 1, "manifest 7": 1,
 			"entry: released": 1, "delete owner object of old": 1, "manifest 8": 1,
-			"delete payload of new": 1,
-			"delete payload of old": 1,
+			"delete bundle of payloads": 1,
 		}),
 	}
 }

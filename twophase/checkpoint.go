@@ -236,7 +236,10 @@ func loadSegment(ref ObjectRef, load func(ObjectRef) ([]byte, error)) (*recordpb
 // loadPast takes outcomes and snapshots of a segment.
 func (s *State) loadPast(seg *recordpb.Segment) error {
 	for _, m := range seg.GetOutcomes() {
-		id, o := outcomeFromPB(m)
+		id, o, err := outcomeFromPB(m)
+		if err != nil {
+			return err
+		}
 		if s.isDecided(id) {
 			return fmt.Errorf("transaction %s is there twice", id)
 		}
@@ -261,20 +264,24 @@ func (s *State) loadPast(seg *recordpb.Segment) error {
 	return nil
 }
 
-func outcomeFromPB(m *recordpb.Outcome) (TxnID, *Outcome) {
+func outcomeFromPB(m *recordpb.Outcome) (TxnID, *Outcome, error) {
 	o := &Outcome{Position: Position(m.GetPosition()), Index: m.GetIndex(), Time: Time(m.GetTimeMs()), Snapshot: SnapshotVersion(m.GetSnapshot())}
 	if m.GetAbort() != nil {
 		o.Abort = abortedFromPB(m.GetAbort())
-		return o.Abort.Txn, o
+		return o.Abort.Txn, o, nil
 	}
-	o.Commit = committedFromPB(m.GetCommit())
+	c, err := committedFromPB(m.GetCommit())
+	if err != nil {
+		return TxnID{}, nil, fmt.Errorf("outcome %d of entry %d: %w", o.Index, o.Position, err)
+	}
+	o.Commit = c
 	o.Parts = mapTo(m.GetParts(), func(p *recordpb.PartOutcome) PartOutcome {
 		return PartOutcome{
 			Change: ChangeNumber(p.GetChange()), Status: Status(p.GetStatus()), Version: Version(p.GetVersion()),
 			Place: p.GetPlace(), Conflict: conflictFromPB(p.GetConflict()),
 		}
 	})
-	return o.Commit.Txn, o
+	return c.Txn, o, nil
 }
 
 func snapshotFromPB(m *recordpb.Snapshot) *Snapshot {

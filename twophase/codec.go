@@ -222,7 +222,7 @@ func recordToPB(r Record) *recordpb.Record {
 func recordFromPB(m *recordpb.Record) (Record, error) {
 	switch r := m.GetRecord().(type) {
 	case *recordpb.Record_Commit:
-		return committedFromPB(r.Commit), nil
+		return committedFromPB(r.Commit)
 	case *recordpb.Record_Abort:
 		return abortedFromPB(r.Abort), nil
 	case *recordpb.Record_Publication:

@@ -88,6 +88,7 @@ func partToPB(p Part) *recordpb.Part {
 		Shape:  &recordpb.Shape{Appends: p.Shape.Appends, DataChange: p.Shape.DataChange, Bytes: p.Shape.Bytes, Apps: mapTo(p.Shape.Apps, appToPB)},
 		Create: creationToPB(p.Create),
 		Fence:  uint32(p.Fence),
+		Bundle: p.Bundle,
 	}
 }
 
@@ -113,6 +114,7 @@ func partFromPB(m *recordpb.Part) Part {
 		Shape:  Shape{Appends: sh.GetAppends(), DataChange: sh.GetDataChange(), Bytes: sh.GetBytes(), Apps: mapTo(sh.GetApps(), appFromPB)},
 		Create: creationFromPB(m.GetCreate()),
 		Fence:  Fencing(m.GetFence()),
+		Bundle: m.GetBundle(),
 	}
 }
 
@@ -123,17 +125,31 @@ func committedToPB(c *Committed) *recordpb.Committed {
 			return &recordpb.ReadPart{Table: string(r.Table), Read: readToPB(r.Read), Facts: r.Facts}
 		}),
 		Releases: mapTo(c.Releases, func(id TableID) string { return string(id) }),
+		Bundles:  mapTo(c.Bundles, func(id BundleID) []byte { return id[:] }),
 	}
 }
 
-func committedFromPB(m *recordpb.Committed) *Committed {
+// committedFromPB refuses a part in a bundle that the record does not name: its piece
+// could not be found.
+func committedFromPB(m *recordpb.Committed) (*Committed, error) {
+	for _, b := range m.GetBundles() {
+		if len(b) != len(BundleID{}) {
+			return nil, fmt.Errorf("bundle id of %d bytes", len(b))
+		}
+	}
+	for _, p := range m.GetParts() {
+		if n := len(m.GetBundles()); uint64(p.GetBundle()) > uint64(n) {
+			return nil, fmt.Errorf("part of table %s lies in bundle %d of %d", p.GetTable(), p.GetBundle(), n)
+		}
+	}
 	return &Committed{
 		Txn: txnFromPB(m.GetTxn()), Key: m.GetKey(), Attempt: m.GetAttempt(), Begun: Position(m.GetBegun()), Parts: mapTo(m.GetParts(), partFromPB),
 		Reads: mapTo(m.GetReads(), func(r *recordpb.ReadPart) ReadPart {
 			return ReadPart{Table: TableID(r.GetTable()), Read: readFromPB(r.GetRead()), Facts: r.GetFacts()}
 		}),
 		Releases: mapTo(m.GetReleases(), func(id string) TableID { return TableID(id) }),
-	}
+		Bundles:  mapTo(m.GetBundles(), func(b []byte) BundleID { return BundleID(b) }),
+	}, nil
 }
 
 func abortedToPB(a *Aborted) *recordpb.Aborted {

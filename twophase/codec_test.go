@@ -129,14 +129,19 @@ func genRecord(t *rapid.T) twophase.Record {
 	table := twophase.TableID(genText(t, "table"))
 	switch rapid.IntRange(0, 21).Draw(t, "kind") {
 	case 0:
-		return &twophase.Committed{
+		c := &twophase.Committed{
 			Txn: genTxn(t), Key: genText(t, "key"), Attempt: rapid.Uint32().Draw(t, "attempt"),
 			Begun: twophase.Position(rapid.Uint64().Draw(t, "begun")), Parts: genList(t, "parts", genPart),
 			Reads: genList(t, "reads", func(t *rapid.T) twophase.ReadPart {
 				return twophase.ReadPart{Table: twophase.TableID(genText(t, "table")), Read: genRead(t), Facts: genFacts(t)}
 			}),
 			Releases: genList(t, "releases", func(t *rapid.T) twophase.TableID { return twophase.TableID(genText(t, "released")) }),
+			Bundles:  genList(t, "bundles", func(t *rapid.T) twophase.BundleID { return twophase.BundleID(genTxn(t)) }),
 		}
+		for i := range c.Parts {
+			c.Parts[i].Bundle = rapid.Uint32Range(0, uint32(len(c.Bundles))).Draw(t, "bundle")
+		}
+		return c
 	case 1:
 		return &twophase.Aborted{
 			Txn: genTxn(t), Key: genText(t, "key"), Attempt: rapid.Uint32().Draw(t, "attempt"),
@@ -308,6 +313,19 @@ func messages(m protoreflect.Message) []protoreflect.Message {
 		return true
 	})
 	return out
+}
+
+// TestCodecRefusesPartsInNoBundle: a piece that the record says lies in a bundle which it
+// does not name could not be found.
+func TestCodecRefusesPartsInNoBundle(t *testing.T) {
+	c := &twophase.Committed{Txn: twophase.TxnID{1}, Parts: []twophase.Part{{Table: "t", Bundle: 2}}, Bundles: []twophase.BundleID{{1}}}
+	if _, err := twophase.DecodeEntry((&twophase.Entry{Records: []twophase.Record{c}}).Encode()); err == nil {
+		t.Error("a part in bundle 2 of 1 was read")
+	}
+	c.Parts[0].Bundle = 1
+	if _, err := twophase.DecodeEntry((&twophase.Entry{Records: []twophase.Record{c}}).Encode()); err != nil {
+		t.Error(err)
+	}
 }
 
 // TestCodecRefusesOtherCodecs: an entry of another codec version is not read.

@@ -180,7 +180,7 @@ func (c *Committed) samePieces(o *Committed) bool {
 
 func (d *decision) take(c *Committed) Answer {
 	stored := *c
-	stored.Parts = slices.Clone(c.Parts)
+	stored.Parts, stored.Bundles = slices.Clone(c.Parts), slices.Clone(c.Bundles)
 	for i := range stored.Parts {
 		if stored.Parts[i].FactsRef.Name != "" {
 			stored.Parts[i].Facts = nil

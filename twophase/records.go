@@ -31,6 +31,9 @@ type Part struct {
 	Create *Creation
 	// Fence says what the part's protocol action does to the table's fence (R11).
 	Fence Fencing
+	// Bundle says in which bundle of the commit the part's piece lies, counted from 1; 0:
+	// each of its pieces lies by itself.
+	Bundle uint32
 }
 
 // Creation is a table that begins with a transaction. From the decision on its name
@@ -97,6 +100,17 @@ type Committed struct {
 	// Releases are tables that leave the catalog with the snapshot that shows the
 	// transaction. Nothing is written to them for it.
 	Releases []TableID
+	// Bundles are the items of the store that hold pieces of this transaction, and maybe
+	// of others (R20).
+	Bundles []BundleID
+}
+
+// BundleOf is the bundle in which a part of the commit lies; zero if it lies by itself.
+func (c *Committed) BundleOf(p *Part) BundleID {
+	if p.Bundle == 0 {
+		return BundleID{}
+	}
+	return c.Bundles[p.Bundle-1]
 }
 
 // Aborted ends a transaction without effect (R5).

@@ -148,6 +148,10 @@ func (p *packer) outcome(o *Outcome) {
 	for _, id := range c.Releases {
 		p.name(string(id))
 	}
+	p.count(len(c.Bundles)) // whoever settles the transaction removes what lies there
+	for _, id := range c.Bundles {
+		p.raw(id[:])
+	}
 }
 
 // unpack reads what packer.outcome wrote. The room in o is used again.
@@ -176,6 +180,15 @@ func (s *State) unpack(id TxnID, b settled, o *Outcome) error {
 	}
 	for range u.count(1) {
 		c.Releases = append(c.Releases, TableID(u.name()))
+	}
+	c.Bundles = nil
+	for range u.count(len(BundleID{})) {
+		c.Bundles = append(c.Bundles, BundleID(u.txn()))
+	}
+	for i := range c.Parts {
+		if c.Parts[i].Bundle > uint32(len(c.Bundles)) {
+			u.fail()
+		}
 	}
 	return u.end()
 }
@@ -212,7 +225,7 @@ func (u *unpacker) read() ReadPoint {
 }
 
 // minPart is the least that a part takes, with its outcome.
-const minPart = 14
+const minPart = 15
 
 func (p *packer) part(t *Part) {
 	hasRef := t.FactsRef != ObjectRef{}
@@ -225,6 +238,7 @@ func (p *packer) part(t *Part) {
 	}
 	p.read(t.Read)
 	p.uint(uint64(t.Fence))
+	p.uint(uint64(t.Bundle))
 	p.uint(t.Shape.Bytes)
 	p.count(len(t.Shape.Apps))
 	for _, a := range t.Shape.Apps {
@@ -253,7 +267,7 @@ func (u *unpacker) part(t *Part) {
 	for range n {
 		digests = append(digests, u.hash())
 	}
-	t.Digests, t.Read, t.Fence, t.Shape.Bytes = digests, u.read(), Fencing(u.uint()), u.uint()
+	t.Digests, t.Read, t.Fence, t.Bundle, t.Shape.Bytes = digests, u.read(), Fencing(u.uint()), uint32(u.uint()), u.uint()
 	for range u.count(2) {
 		t.Shape.Apps = append(t.Shape.Apps, AppVersion{App: u.text(), Version: u.int()})
 	}

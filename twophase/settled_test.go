@@ -15,7 +15,7 @@ func settledOutcomes() map[string]*Outcome {
 	return map[string]*Outcome{
 		"everything": {
 			Commit: &Committed{
-				Txn: id(1), Key: "key", Attempt: 3, Begun: 1 << 40, Releases: []TableID{"c", "d"},
+				Txn: id(1), Key: "key", Attempt: 3, Begun: 1 << 40, Releases: []TableID{"c", "d"}, Bundles: []BundleID{{1}, {2, 3}},
 				Reads: []ReadPart{{Table: "r", Read: ReadPoint{Version: 7}}},
 				Parts: []Part{
 					{
@@ -23,7 +23,7 @@ func settledOutcomes() map[string]*Outcome {
 						FactsRef: ObjectRef{Name: "facts", Size: 300, Hash: hash("facts")},
 						Shape:    Shape{Appends: true, DataChange: true, Bytes: 1 << 50, Apps: []AppVersion{{App: "x", Version: -4}, {App: "", Version: 1 << 62}}},
 						Create:   &Creation{Name: "n", URI: "mem:/n", Mode: ModeFenced, OneTxnPerVersion: true},
-						Fence:    FenceLifted,
+						Fence:    FenceLifted, Bundle: 2,
 					},
 					{Table: "b", MetaDataID: "a", Digests: []Digest{{}}, Read: ReadPoint{Blind: true}},
 				},

@@ -75,6 +75,26 @@ func ParseTxnID(s string) (TxnID, error) {
 	return id, nil
 }
 
+// BundleID names an item of the store that holds staged pieces, of one transaction or of
+// several. Zero names none.
+type BundleID [16]byte
+
+func (id BundleID) String() string { return hex.EncodeToString(id[:]) }
+
+// IsZero reports whether the id names nothing.
+func (id BundleID) IsZero() bool { return id == BundleID{} }
+
+// ParseBundleID reads the 32 hex digits that String writes.
+func ParseBundleID(s string) (BundleID, error) {
+	var id BundleID
+	b, err := hex.DecodeString(s)
+	if err != nil || len(b) != len(id) {
+		return BundleID{}, fmt.Errorf("bundle id %q: want 32 hex digits", s)
+	}
+	copy(id[:], b)
+	return id, nil
+}
+
 // DeriveTxnID is the id of an attempt of a client's key (CONTRACT.md section 1):
 // the first 16 bytes of SHA-256 over catalog id, key and attempt, each with its
 // length in front. So the same Begin on any replica gives the same id.

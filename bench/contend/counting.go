@@ -17,6 +17,7 @@ type Counter struct {
 
 	mu     sync.Mutex
 	counts Requests
+	sizes  map[string]int // of keys that were put and not deleted
 }
 
 func (c *Counter) add(kind, key string, n int64) {
@@ -32,8 +33,7 @@ func (c *Counter) add(kind, key string, n int64) {
 }
 
 // Kinds that are no requests but what DynamoDB bills for some: a write unit for each KiB
-// that is written, or begun, and one for a delete, since what is deleted here is half a
-// KiB; a read unit for each 4 KiB.
+// that is written, deleted, or begun; a read unit for each 4 KiB.
 const (
 	WriteUnits = "write units"
 	ReadUnits  = "read units"
@@ -45,8 +45,26 @@ func (c *Counter) bill(r lock.Request) {
 	case lock.RequestGet, lock.RequestScan:
 		c.add(ReadUnits, r.Key, begun(r.Bytes, 4<<10))
 	default:
-		c.add(WriteUnits, r.Key, begun(r.Bytes, 1<<10))
+		c.add(WriteUnits, r.Key, begun(c.written(r), 1<<10))
 	}
+}
+
+// written is the size that a write is billed by: for a delete that of the item.
+func (c *Counter) written(r lock.Request) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if r.Kind == lock.RequestDelete {
+		n := c.sizes[r.Key]
+		delete(c.sizes, r.Key)
+		return n
+	}
+	if c.sizes == nil {
+		c.sizes = map[string]int{}
+	}
+	if r.Err == nil {
+		c.sizes[r.Key] = r.Bytes
+	}
+	return r.Bytes
 }
 
 func begun(bytes, unit int) int64 { return int64(max((bytes+unit-1)/unit, 1)) }

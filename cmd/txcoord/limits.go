@@ -42,6 +42,7 @@ var limits = []limit{
 	{"actions", "in one part", "1000000", func(c *Config) any { return &c.coordinator.Actions.Actions }},
 	{"read_files", "in a read set", "100000", func(c *Config) any { return &c.coordinator.ReadFiles }},
 	{"inline_bytes", "of a part up to which it lies in the store, above as an object", "16KiB", func(c *Config) any { return &c.coordinator.InlineBytes }},
+	{"bundle_bytes", "of small parts of one-call commits that share an item of the store", "256KiB", func(c *Config) any { return &c.coordinator.BundleBytes }},
 	{"facts_bytes", "of conflict facts up to which they stand in the journal", "32KiB", func(c *Config) any { return &c.coordinator.FactsBytes }},
 	{"entry_bytes", "of a group of transactions that are decided together", "256KiB", func(c *Config) any { return &c.coordinator.EntryBytes }},
 	{"max_entry_bytes", "of one entry of the journal", "1MiB", func(c *Config) any { return &c.coordinator.MaxEntryBytes }},

@@ -904,16 +904,19 @@ func (x *Shape) GetApps() []*AppVersion {
 }
 
 type Part struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Table         string                 `protobuf:"bytes,1,opt,name=table,proto3" json:"table,omitempty"`
-	MetadataId    string                 `protobuf:"bytes,2,opt,name=metadata_id,json=metadataId,proto3" json:"metadata_id,omitempty"`
-	Digests       [][]byte               `protobuf:"bytes,3,rep,name=digests,proto3" json:"digests,omitempty"`
-	Read          *ReadPoint             `protobuf:"bytes,4,opt,name=read,proto3" json:"read,omitempty"`
-	Facts         []byte                 `protobuf:"bytes,5,opt,name=facts,proto3" json:"facts,omitempty"`
-	FactsRef      *ObjectRef             `protobuf:"bytes,6,opt,name=facts_ref,json=factsRef,proto3" json:"facts_ref,omitempty"`
-	Shape         *Shape                 `protobuf:"bytes,7,opt,name=shape,proto3" json:"shape,omitempty"`
-	Create        *Creation              `protobuf:"bytes,8,opt,name=create,proto3" json:"create,omitempty"`
-	Fence         uint32                 `protobuf:"varint,9,opt,name=fence,proto3" json:"fence,omitempty"`
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	Table      string                 `protobuf:"bytes,1,opt,name=table,proto3" json:"table,omitempty"`
+	MetadataId string                 `protobuf:"bytes,2,opt,name=metadata_id,json=metadataId,proto3" json:"metadata_id,omitempty"`
+	Digests    [][]byte               `protobuf:"bytes,3,rep,name=digests,proto3" json:"digests,omitempty"`
+	Read       *ReadPoint             `protobuf:"bytes,4,opt,name=read,proto3" json:"read,omitempty"`
+	Facts      []byte                 `protobuf:"bytes,5,opt,name=facts,proto3" json:"facts,omitempty"`
+	FactsRef   *ObjectRef             `protobuf:"bytes,6,opt,name=facts_ref,json=factsRef,proto3" json:"facts_ref,omitempty"`
+	Shape      *Shape                 `protobuf:"bytes,7,opt,name=shape,proto3" json:"shape,omitempty"`
+	Create     *Creation              `protobuf:"bytes,8,opt,name=create,proto3" json:"create,omitempty"`
+	Fence      uint32                 `protobuf:"varint,9,opt,name=fence,proto3" json:"fence,omitempty"`
+	// The bundle of the commit in which the part's piece lies, from 1; 0 for pieces that
+	// lie by themselves.
+	Bundle        uint32 `protobuf:"varint,10,opt,name=bundle,proto3" json:"bundle,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1007,6 +1010,13 @@ func (x *Part) GetCreate() *Creation {
 func (x *Part) GetFence() uint32 {
 	if x != nil {
 		return x.Fence
+	}
+	return 0
+}
+
+func (x *Part) GetBundle() uint32 {
+	if x != nil {
+		return x.Bundle
 	}
 	return 0
 }
@@ -1148,6 +1158,7 @@ type Committed struct {
 	Parts         []*Part                `protobuf:"bytes,5,rep,name=parts,proto3" json:"parts,omitempty"`
 	Reads         []*ReadPart            `protobuf:"bytes,6,rep,name=reads,proto3" json:"reads,omitempty"`
 	Releases      []string               `protobuf:"bytes,7,rep,name=releases,proto3" json:"releases,omitempty"`
+	Bundles       [][]byte               `protobuf:"bytes,8,rep,name=bundles,proto3" json:"bundles,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1227,6 +1238,13 @@ func (x *Committed) GetReads() []*ReadPart {
 func (x *Committed) GetReleases() []string {
 	if x != nil {
 		return x.Releases
+	}
+	return nil
+}
+
+func (x *Committed) GetBundles() [][]byte {
+	if x != nil {
+		return x.Bundles
 	}
 	return nil
 }
@@ -5060,7 +5078,7 @@ const file_twophase_recordpb_record_proto_rawDesc = "" +
 	"\vdata_change\x18\x02 \x01(\bR\n" +
 	"dataChange\x12\x14\n" +
 	"\x05bytes\x18\x03 \x01(\x04R\x05bytes\x121\n" +
-	"\x04apps\x18\x04 \x03(\v2\x1d.txcoord.record.v1.AppVersionR\x04apps\"\xd5\x02\n" +
+	"\x04apps\x18\x04 \x03(\v2\x1d.txcoord.record.v1.AppVersionR\x04apps\"\xed\x02\n" +
 	"\x04Part\x12\x14\n" +
 	"\x05table\x18\x01 \x01(\tR\x05table\x12\x1f\n" +
 	"\vmetadata_id\x18\x02 \x01(\tR\n" +
@@ -5071,7 +5089,9 @@ const file_twophase_recordpb_record_proto_rawDesc = "" +
 	"\tfacts_ref\x18\x06 \x01(\v2\x1c.txcoord.record.v1.ObjectRefR\bfactsRef\x12.\n" +
 	"\x05shape\x18\a \x01(\v2\x18.txcoord.record.v1.ShapeR\x05shape\x123\n" +
 	"\x06create\x18\b \x01(\v2\x1b.txcoord.record.v1.CreationR\x06create\x12\x14\n" +
-	"\x05fence\x18\t \x01(\rR\x05fence\"s\n" +
+	"\x05fence\x18\t \x01(\rR\x05fence\x12\x16\n" +
+	"\x06bundle\x18\n" +
+	" \x01(\rR\x06bundle\"s\n" +
 	"\bCreation\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x10\n" +
 	"\x03uri\x18\x02 \x01(\tR\x03uri\x12\x12\n" +
@@ -5080,7 +5100,7 @@ const file_twophase_recordpb_record_proto_rawDesc = "" +
 	"\bReadPart\x12\x14\n" +
 	"\x05table\x18\x01 \x01(\tR\x05table\x120\n" +
 	"\x04read\x18\x02 \x01(\v2\x1c.txcoord.record.v1.ReadPointR\x04read\x12\x14\n" +
-	"\x05facts\x18\x03 \x01(\fR\x05facts\"\xdd\x01\n" +
+	"\x05facts\x18\x03 \x01(\fR\x05facts\"\xf7\x01\n" +
 	"\tCommitted\x12\x10\n" +
 	"\x03txn\x18\x01 \x01(\fR\x03txn\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\tR\x03key\x12\x18\n" +
@@ -5088,7 +5108,8 @@ const file_twophase_recordpb_record_proto_rawDesc = "" +
 	"\x05begun\x18\x04 \x01(\x04R\x05begun\x12-\n" +
 	"\x05parts\x18\x05 \x03(\v2\x17.txcoord.record.v1.PartR\x05parts\x121\n" +
 	"\x05reads\x18\x06 \x03(\v2\x1b.txcoord.record.v1.ReadPartR\x05reads\x12\x1a\n" +
-	"\breleases\x18\a \x03(\tR\breleases\"\xe5\x01\n" +
+	"\breleases\x18\a \x03(\tR\breleases\x12\x18\n" +
+	"\abundles\x18\b \x03(\fR\abundles\"\xe5\x01\n" +
 	"\aAborted\x12\x10\n" +
 	"\x03txn\x18\x01 \x01(\fR\x03txn\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\tR\x03key\x12\x18\n" +
