@@ -172,14 +172,15 @@ func (s *slowPut) over(in objstore.Store) objstore.Store {
 		if op.Kind != objtest.PutIfAbsent || op.Key != s.key {
 			return objtest.Done()
 		}
-		asleep := false
-		s.first.Do(func() { asleep = true; close(s.reached) })
-		if !asleep {
-			<-s.waking
-			return objtest.Done()
-		}
 		select {
-		case <-s.back:
+		case <-s.waking: // it begins when the process is awake
+			return objtest.Done()
+		default:
+		}
+		back := make(chan struct{}) // never closed: later ones are not turned back
+		s.first.Do(func() { back = s.back; close(s.reached) })
+		select {
+		case <-back:
 			return objtest.Refused()
 		case <-s.waking: // not the context: the process sleeps, and its timers with it
 			<-ctx.Done()
