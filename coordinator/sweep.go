@@ -24,6 +24,8 @@ type sweeper struct {
 	// bundles are those of which somebody thinks that nothing in them is needed any more.
 	bundles map[twophase.BundleID]bool
 	shown   twophase.SnapshotVersion
+	// begun: what is folded now ended while this process was there.
+	begun bool
 
 	// strangers are pieces of another life, and when they were first seen; stranger those
 	// of the listing under way. Only the sweeper's goroutine uses them.
@@ -36,7 +38,7 @@ func newSweeper(c *Catalog) *sweeper {
 
 // begin leaves what ended before this process to the listing: most of it is gone
 // already, and nothing here knows where it lay.
-func (w *sweeper) begin() { w.shown, w.due = w.c.Shown(), nil }
+func (w *sweeper) begin() { w.shown, w.due, w.begun = w.c.Shown(), nil, true }
 
 // aborted notes the pieces of transactions that ended without effect, and pieces
 // that a committed one left out. The ledger's lock is held.
@@ -77,7 +79,7 @@ func (w *sweeper) published(s *twophase.State) {
 	var due []located
 	for i := len(snaps) - 1; i >= 0 && snaps[i].Version > w.shown; i-- {
 		w.c.backlog.leave(snaps[i].Txns...)
-		if !w.c.wrote.has(snaps[i].Position) {
+		if !w.begun || !w.c.wrote.has(snaps[i].Position) {
 			continue // who published sweeps; if it is gone, the listing finds what is left
 		}
 		for _, id := range snaps[i].Txns {

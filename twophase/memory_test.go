@@ -144,7 +144,7 @@ func TestMemory(t *testing.T) {
 // TestMemoryEnds holds that with a floor that follows nothing grows: after three times as
 // many transactions a fold holds at most a tenth more (maps grow in steps).
 func TestMemoryEnds(t *testing.T) {
-	const keep, rounds = 200, 2 // entries
+	const keep, rounds = 150, 1 // entries
 	grow := func(times int) func() any {
 		return func() any {
 			l := newLong(t, 50)
