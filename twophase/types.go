@@ -221,6 +221,7 @@ func (r Rule) lost() bool {
 	case RuleProtocol, RuleMetadata, RuleDeleteDelete, RuleDeleteRead, RuleAppendRead, RuleDomain,
 		RuleSchema, RulePathExists, RulePathMissing, RuleTableReplaced:
 		return true
+	case RuleNone, RuleAppVersion, RuleAppendOnly, RuleExpired, RuleClient, RuleOperator, RuleResolved, RuleTableReleased, RuleTableExists:
 	}
 	return false
 }

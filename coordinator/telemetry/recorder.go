@@ -67,8 +67,14 @@ func New(c Config) (*Recorder, error) {
 		to *counter
 		m  *Metric
 	}{
-		{&r.committed, committedTotal}, {&r.aborted, abortedTotal}, {&r.reserved, reservationsTotal}, {&r.lost, positionsLost}, {&r.foreign, foreignCommits}, {&r.tables.counter, tableVersions},
-		{&r.garbage, garbageTotal}, {&r.garbageSize, garbageBytes},
+		{&r.committed, committedTotal},
+		{&r.aborted, abortedTotal},
+		{&r.reserved, reservationsTotal},
+		{&r.lost, positionsLost},
+		{&r.foreign, foreignCommits},
+		{&r.tables.counter, tableVersions},
+		{&r.garbage, garbageTotal},
+		{&r.garbageSize, garbageBytes},
 	} {
 		var err error
 		*n.to, err = n.m.counter(meter, r.catalog)
