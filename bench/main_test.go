@@ -44,7 +44,7 @@ func TestRunItself(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{`(?m)^ +2 +txcoord .* \S+  +key along 2, key delete 2, key put 2, put 3$`, "MISSED|met", "txcoord-open"} {
+	for _, want := range []string{`(?m)^ +2 +txcoord .* \S+  +key along 1, key delete 1, key put 2, put 3$`, "MISSED|met", "txcoord-open"} {
 		if !regexp.MustCompile(want).MatchString(out.String()) {
 			t.Errorf("%q is not in:\n%s", want, out.String())
 		}
@@ -81,7 +81,7 @@ func TestRunWhatGrows(t *testing.T) {
 	}
 	for _, want := range []string{
 		`txcoord +60 .* 0 +\d`, `dstor +60 .* 180 `, "serving 12 tables",
-		`one at a time, 3 tables +txcoord +2 .* key along 3, key delete 3, key put 2, put 4 `,
+		`one at a time, 3 tables +txcoord +2 .* key along 1, key delete 1, key put 2, put 4 `,
 		`one at a time, 3 tables +dstor +2 +37.73 `,
 	} {
 		if !regexp.MustCompile(want).MatchString(out.String()) {
@@ -135,7 +135,7 @@ func TestRunSimulated(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{`(?m)bare .* \S+  +key put 4, put 2$`, `(?m)txcoord .* \S+  +key delete 2, key put 4, put 3$`, "goal <= 1.15"} {
+	for _, want := range []string{`(?m)bare .* \S+  +key put 4, put 2$`, `(?m)txcoord .* \S+  +key delete 1, key put 3, put 3$`, "goal <= 1.15"} {
 		if !regexp.MustCompile(want).MatchString(out.String()) {
 			t.Errorf("%q is not in:\n%s", want, out.String())
 		}
@@ -154,7 +154,7 @@ func TestRunServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(out.String(), "key along 2, key delete 2, key put 2, put 3") {
+	if !strings.Contains(out.String(), "key along 1, key delete 1, key put 2, put 3") {
 		t.Errorf("a transaction over two tables asks for other than two appends, two versions and a manifest:\n%s", out.String())
 	}
 }
