@@ -98,7 +98,7 @@ func abortedError(o Outcome) error {
 
 func otherDigests(o Outcome) error {
 	return &Error{
-		Reason: OtherDigests, Message: "the transaction is committed, with other parts than these: use another key for other work",
+		Reason: OtherDigests, Message: "the transaction is committed, with other parts than these: if this is the same work done again (a file that is written anew is another one), it is done and nothing is left to do; other work needs another key",
 		Txn: &TxnDetail{Txn: o.Txn, Key: o.Key, Attempt: o.Attempt},
 	}
 }

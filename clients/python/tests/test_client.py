@@ -4,14 +4,17 @@ import datetime
 import decimal
 import json
 import os
+import socket
+import ssl
 import threading
 import unittest
 
+import grpc
 import pyarrow as pa
 from deltalake import DeltaTable
 
 import txcoord
-from txcoord.v1 import tables_pb2, transactions_pb2
+from txcoord.v1 import operations_pb2, tables_pb2, transactions_pb2
 
 from server import Server
 
@@ -159,6 +162,56 @@ class ClientTest(unittest.TestCase):
             self.client.transact("n", lambda tx: tx.append("checked", items(1)))
         with self.assertRaisesRegex(ValueError, "plain text"):
             txcoord.Client("txcoord.example:7401", token="secret")
+
+        with self.assertRaisesRegex(ValueError, "the key is empty"):
+            self.client.transact("", lambda tx: None)
+        self.client.operations.FreezeTable(operations_pb2.FreezeTableRequest(table="items", reason="a migration"))
+        with self.assertRaisesRegex(txcoord.Frozen, "a migration.*tables why items") as caught:
+            self.client.transact("o", lambda tx: tx.append("items", items(1)))
+        self.assertEqual(caught.exception.frozen.table, "items")
+
+    def test_no_rows(self):
+        def work(tx):
+            self.assertIsNone(tx.append("orders", orders()))
+            tx.append("items", items(1))
+
+        self.assertEqual(self.client.transact("k", work).versions, {"items": 1})
+        with self.assertRaises(txcoord.NothingStaged):
+            self.client.transact("l", lambda tx: tx.append("orders", orders()))
+
+    def test_odd_partitions_and_values(self):
+        schema = {"type": "struct", "fields": [
+            {"name": "p", "type": "string", "nullable": True, "metadata": {}},
+            {"name": "x", "type": "double", "nullable": True, "metadata": {}},
+        ]}
+        self.define("odd", schema, ["p"])
+        values = ["a b", "50%", "a/b", "\u00fc\u4e2d", "a=b", "a:b", "%20", "..", "'", None, "+", "#?"]
+        data = pa.table({"p": pa.array(values, pa.string()), "x": [float("nan"), float("inf"), -0.0, 1e300, None, 1, 2, 3, 4, 5, 6, 7]})
+        self.client.transact("k", lambda tx: tx.append("odd", data))
+        read = dict(zip(*(self.rows("odd").column(c).to_pylist() for c in ("p", "x"))))
+        self.assertEqual(set(read), set(values))
+        self.assertEqual(repr([read[v] for v in values[1:]]), repr(data.column("x").to_pylist()[1:]))
+        self.assertEqual(repr(read["a b"]), "nan")
+
+    def test_tls_on_one_side(self):
+        trusting = grpc.ssl_channel_credentials()
+        with self.assertRaisesRegex(txcoord.Unauthenticated, "does not speak TLS"):
+            txcoord.Client(self.server.address, credentials=trusting).snapshot()
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)  # without a certificate: it answers with alerts
+            threading.Thread(target=self.refuses, args=(listener, context), daemon=True).start()
+            with self.assertRaisesRegex(txcoord.Unauthenticated, "the server speaks TLS"):
+                txcoord.Client("127.0.0.1:%d" % listener.getsockname()[1]).snapshot()
+
+    @staticmethod
+    def refuses(listener, context):
+        while True:
+            try:
+                context.wrap_socket(listener.accept()[0], server_side=True)
+            except ssl.SSLError:
+                pass
+            except OSError:
+                return
 
     def test_large_parts_are_streamed(self):
         lines = b"".join(

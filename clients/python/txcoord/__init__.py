@@ -37,10 +37,10 @@ from txcoord.errors import (
 )
 from txcoord.read import at_snapshot, at_version, blind, files, partitions, whole_table
 from txcoord.snapshots import Snapshot
-from txcoord.transact import Result, Tx, transact
+from txcoord.transact import Result, Tx, new_key, transact
 
 __all__ = [
     "Aborted", "AlreadyExists", "Client", "Conflict", "DataLoss", "Denied", "Exhausted", "Expired", "Frozen", "Invalid", "NotFound",
     "NothingStaged", "OutOfRange", "Precondition", "Result", "Snapshot", "TransactionFailed", "Tx", "TxcoordError", "Unauthenticated",
-    "Unavailable", "UnsupportedTable", "at_snapshot", "at_version", "blind", "files", "partitions", "transact", "whole_table",
+    "Unavailable", "UnsupportedTable", "at_snapshot", "at_version", "blind", "files", "new_key", "partitions", "transact", "whole_table",
 ]

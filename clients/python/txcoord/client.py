@@ -12,8 +12,9 @@ from typing import Any, Callable, Iterator, List, Optional, Sequence, Union
 import grpc
 from google.protobuf.message import Message
 
+from txcoord import tls
 from txcoord import transact as _transact
-from txcoord.errors import TxcoordError, Unavailable, from_rpc
+from txcoord.errors import TxcoordError, Unauthenticated, Unavailable, from_rpc
 from txcoord.snapshots import Snapshot
 from txcoord.v1 import operations_pb2_grpc, snapshots_pb2, snapshots_pb2_grpc, status_pb2_grpc
 from txcoord.v1 import tables_pb2_grpc, transactions_pb2, transactions_pb2_grpc
@@ -58,6 +59,7 @@ class Client:
         if token is not None and credentials is None and not all(map(_is_local, targets)):
             raise ValueError(f"a token would go to {target} in plain text: give credentials")
         self._catalog, self._retry_for, self._token = catalog, retry_for, token
+        self._targets, self._plain, self._reached = targets, credentials is None, False
         self._channels = [_channel(t, credentials, options) for t in targets]
         self._turn = itertools.count()
         self._lock = threading.Lock()
@@ -97,8 +99,8 @@ class Client:
         """Commits what ``work`` stages, all of it or nothing, once per key. See ``transact.transact``."""
         return _transact.transact(self, key, work, **options)
 
-    def _abort(self, token: str, within: float) -> transactions_pb2.Outcome:
-        request = transactions_pb2.AbortRequest(token=token, reason="client gave up")
+    def _abort(self, token: str, why: str, within: float) -> transactions_pb2.Outcome:
+        request = transactions_pb2.AbortRequest(token=token, reason="".join(c if c.isprintable() else " " for c in why))
         return self._call(transactions_pb2_grpc.TransactionServiceStub, "Abort", request, within).outcome
 
     def outcome(self, key: str, resolve: bool = False) -> transactions_pb2.Outcome:
@@ -153,11 +155,24 @@ class Client:
             try:
                 return self._try(stub, method, request, min(limit, within or limit) if bounded else None)
             except TxcoordError as error:
+                self._diagnose(error)
                 pause = max(next(pauses), error.retry_after)
                 if not error.repeatable or time.monotonic() - started + pause > most:
                     raise
             limit *= 2
             time.sleep(pause)
+
+    def _diagnose(self, error: TxcoordError) -> None:
+        """Gives up at once where no server has been reached yet, and the two do not agree on TLS:
+        no repeating mends that."""
+        self._reached = self._reached or not error.lost
+        if self._reached:
+            return
+        words = tls.disagreement(error.message)
+        if words is None and self._plain and any(map(tls.speaks, self._targets)):
+            words = "the server speaks TLS: give credentials (grpc.ssl_channel_credentials)"
+        if words is not None:
+            raise Unauthenticated(grpc.StatusCode.UNAUTHENTICATED, words) from error
 
     def _try(self, stub: Any, method: str, request: Any, limit: Optional[float]) -> Any:
         bound = getattr(stub(self._next()), method)
@@ -215,6 +230,7 @@ class Client:
         return filled
 
     def _note(self, answer: Message) -> None:
+        self._reached = True
         if "latest_snapshot" in answer.DESCRIPTOR.fields_by_name:
             self.observe(answer.latest_snapshot)
 

@@ -136,7 +136,7 @@ class NothingStaged(ValueError):
 
 
 class TransactionFailed(Exception):
-    """A transaction that was begun did not commit; ``__cause__`` is why.
+    """A transaction that was begun did not commit; ``__cause__``, a TxcoordError, is why.
 
     With an ``Unavailable`` as cause it may or may not be committed: ``Client.outcome`` tells, and
     ``transact`` with the same key finds out by itself. ``open``: the attempt was given up and no
@@ -184,3 +184,13 @@ def _status(error: grpc.RpcError) -> status_pb2.Status:
 def reason_of(error: Optional[BaseException]) -> str:
     """The server's reason; empty for other errors."""
     return error.reason if isinstance(error, TxcoordError) else ""
+
+
+def frozen(table: Any) -> Frozen:
+    """The error for a described table that takes no commits."""
+    freeze = table.freeze
+    detail = errors_pb2.FrozenDetail(
+        table=table.name, table_id=table.id, cause=freeze.cause, transaction_id=freeze.transaction_id, reason=freeze.reason, since=freeze.since
+    )
+    words = f"table {table.name} takes no commits: {table.freeze.reason}; `txcoord tables why {table.name}` says what to do"
+    return Frozen(grpc.StatusCode.FAILED_PRECONDITION, words, "TABLE_FROZEN", frozen=detail)

@@ -21,6 +21,9 @@ class Snapshot(Mapping[str, snapshots_pb2.SnapshotTable]):
         self.timestamp: datetime = snapshot.timestamp.ToDatetime()
         self._tables: Dict[str, snapshots_pb2.SnapshotTable] = {t.name: t for t in snapshot.tables}
 
+    def __repr__(self) -> str:
+        return f"<Snapshot {self.version}: {self.versions}>"
+
     def __getitem__(self, name: str) -> snapshots_pb2.SnapshotTable:
         return self._tables[name]
 

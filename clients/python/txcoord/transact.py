@@ -19,6 +19,8 @@ _CHUNK = 1 << 20
 _STREAM_ABOVE = 1 << 20
 # How many seconds somebody who gives up waits for the answer to the abort.
 _ABORT_FOR = 5.0
+# How much of an exception's text goes into the abort's reason.
+_REASON = 250
 
 Actions = Union[bytes, str, Iterable[Mapping[str, Any]]]
 
@@ -32,6 +34,10 @@ class Result:
 
     def __init__(self, outcome: pb.Outcome, already_committed: bool = False) -> None:
         self.outcome, self.already_committed = outcome, already_committed
+
+    def __repr__(self) -> str:
+        again = ", already committed" if self.already_committed else ""
+        return f"<Result {self.outcome.transaction_id}: {self.versions}, snapshot {self.snapshot}{again}>"
 
     @property
     def snapshot(self) -> int:
@@ -85,13 +91,17 @@ class Tx:
         """Changes schema, properties or comments of a table."""
         return self._stage({"table": table, "alter": change}, _lines(actions), "")
 
-    def append(self, table: str, data: Any, **options: Any) -> pb.StagedPart:
-        """Writes an Arrow table as Parquet files under the table's folder, and stages them.
+    def append(self, table: str, data: Any, **options: Any) -> Optional[pb.StagedPart]:
+        """Writes an Arrow table as Parquet files under the table's folder, and stages them. One
+        without rows changes nothing, and the answer is None.
 
         Needs pyarrow, and access to the folder. See ``txcoord.arrow.write``.
         """
         described = self._client.tables.DescribeTable(tables_pb2.DescribeTableRequest(table=table))
-        return self.stage(table, _arrow.write(described, data, self.id, **options))
+        if described.table.HasField("freeze"):
+            raise errors.frozen(described.table)
+        adds = _arrow.write(described, data, self.id, **options)
+        return self.stage(table, adds) if adds else None
 
     def read_only(self, table: str, read: common.ReadDeclaration) -> None:
         """Declares a table that the transaction depends on and does not write."""
@@ -142,6 +152,12 @@ class Tx:
         return not self._tables and not self._releases
 
 
+def new_key() -> str:
+    """A random key, for work that is done within this call or not at all: a job that starts anew
+    cannot find it again."""
+    return str(uuid.uuid4())
+
+
 def transact(
     client: Any,
     key: str,
@@ -167,7 +183,8 @@ def transact(
     pending. ``wait_decided`` answers as soon as the decision is durable, where every table is
     fenced. ``verify_files`` has the server look for each added file before it decides.
     """
-    key = key or str(uuid.uuid4())
+    if not key:
+        raise ValueError("the key is empty: name the piece of work, so that it is done once; txcoord.new_key() makes one for work that need not be found again")
     wait = pb.WAIT_DECIDED if wait_decided else pb.WAIT_PUBLISHED
     attempt, run, before = 1, 0, None
     while True:
@@ -178,9 +195,9 @@ def transact(
         try:
             work(tx)
             if tx._is_empty:
-                raise errors.NothingStaged("nothing staged")
+                raise errors.NothingStaged(f"transaction {key!r} has nothing to commit: stage or append something with rows, or do not begin it")
         except BaseException as error:
-            done = _give_up(tx, error)
+            done = _give_up(tx, error, f"{type(error).__name__}: {error}")
             if done is not None:
                 return done
             if not _is_lost(tx, error):
@@ -239,14 +256,14 @@ def _after(tx: Tx, error: errors.TxcoordError) -> Optional[Result]:
     return _give_up(tx, error)
 
 
-def _give_up(tx: Tx, cause: BaseException) -> Optional[Result]:
+def _give_up(tx: Tx, cause: BaseException, why: str = "client gave up") -> Optional[Result]:
     """Aborts the attempt, so that the next one may commit and nothing stays open until its
     deadline. Where the next attempt would have done the work, and another run of the key was
     quicker, the work is done."""
     if isinstance(cause, errors.Aborted):
         return None
     try:
-        outcome = tx._client._abort(tx.token, _ABORT_FOR)
+        outcome = tx._client._abort(tx.token, why[:_REASON], _ABORT_FOR)
     except errors.TxcoordError:
         tx.open = True
         return None
