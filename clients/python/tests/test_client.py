@@ -185,13 +185,84 @@ class ClientTest(unittest.TestCase):
             {"name": "x", "type": "double", "nullable": True, "metadata": {}},
         ]}
         self.define("odd", schema, ["p"])
-        values = ["a b", "50%", "a/b", "\u00fc\u4e2d", "a=b", "a:b", "%20", "..", "'", None, "+", "#?"]
-        data = pa.table({"p": pa.array(values, pa.string()), "x": [float("nan"), float("inf"), -0.0, 1e300, None, 1, 2, 3, 4, 5, 6, 7]})
+        values = ["\u00e9" * 100, "a b", "50%", "a/b", "\u00fc\u4e2d", "a=b", "a:b", "%20", "..", "'", None, "+", "#?"]
+        data = pa.table({"p": pa.array(values, pa.string()), "x": [0.5, float("nan"), float("inf"), -0.0, 1e300, None, 1, 2, 3, 4, 5, 6, 7]})
         self.client.transact("k", lambda tx: tx.append("odd", data))
         read = dict(zip(*(self.rows("odd").column(c).to_pylist() for c in ("p", "x"))))
         self.assertEqual(set(read), set(values))
-        self.assertEqual(repr([read[v] for v in values[1:]]), repr(data.column("x").to_pylist()[1:]))
+        self.assertEqual(repr([read[v] for v in values if v != "a b"]), repr([x for v, x in zip(values, data.column("x").to_pylist()) if v != "a b"]))
         self.assertEqual(repr(read["a b"]), "nan")
+
+    def table(self, name, columns, partitions=(), nullable=True):
+        fields = [{"name": n, "type": t, "nullable": nullable, "metadata": {}} for n, t in columns.items()]
+        self.define(name, {"type": "struct", "fields": fields}, partitions)
+
+    def put(self, name, **columns):
+        return self.client.transact(txcoord.new_key(), lambda tx: tx.append(name, pa.table(columns)))
+
+    def test_bounds_hold(self):
+        """What a file's statistics say never hides a row that is in it."""
+        self.table("d", {"i": "decimal(38,0)", "c": "decimal(20,2)", "s": "string", "t": "timestamp"})
+        cases = {
+            "i": [decimal.Decimal(2**100), decimal.Decimal(2**60), decimal.Decimal(-(2**60))],
+            "c": [decimal.Decimal("115292150460684697.25"), decimal.Decimal("0.10"), decimal.Decimal("-12.34")],
+            "s": ["x" * 32 + "\U0010ffff\U0010ffff", "x" * 32 + "y", "\u00fc" * 40],
+            "t": [datetime.datetime(9999, 12, 31, 23, 59, 59, 999999, datetime.timezone.utc),
+                  datetime.datetime(1, 1, 1, tzinfo=datetime.timezone.utc),
+                  datetime.datetime(2026, 1, 1, 0, 0, 0, 1, datetime.timezone.utc)],
+        }
+        types = {"i": pa.decimal128(38, 0), "c": pa.decimal128(20, 2), "s": pa.string(), "t": pa.timestamp("us", tz="UTC")}
+        for column, values in cases.items():
+            for value in values:
+                self.put("d", **{column: pa.array([value], types[column])})
+                adds = pa.table(self.client.snapshot().delta("d").get_add_actions(flatten=True)).to_pylist()
+                for add in adds:
+                    for side, wrong in (("min", lambda bound, v: bound > v), ("max", lambda bound, v: bound < v)):
+                        bound = add.get(f"{side}.{column}")
+                        if bound is not None and add.get(f"null_count.{column}") == 0:
+                            stored = self.values_of("d", add["path"], column)
+                            self.assertFalse(any(wrong(bound, v) for v in stored), (column, side, bound, stored))
+
+    def values_of(self, name, path, column):
+        import urllib.parse
+
+        import pyarrow.parquet as pq
+
+        return pq.read_table(os.path.join(self.server.warehouse, name, urllib.parse.unquote(path))).column(column).to_pylist()
+
+    def test_nothing_is_lost_in_a_cast(self):
+        nested = {"type": "struct", "fields": [{"name": "a", "type": "integer", "nullable": True, "metadata": {}}]}
+        self.table("n", {"s": nested, "l": {"type": "array", "elementType": nested, "containsNull": True},
+                         "f": "float", "day": "date", "i": "long", "t": "string", "at": "timestamp"})
+        refused = {
+            "s.c": {"s": [{"a": 1, "c": "LOST"}]},
+            "l.element.other": {"l": [[{"other": 5}]]},
+            "f does not fit": {"f": [1e300]},
+            "day is of type": {"day": [datetime.datetime(2026, 1, 1, 13)]},
+            "i is of type": {"i": ["007"]},
+            "i is of type double": {"i": [1.0]},
+            "t is of type": {"t": [5]},
+            "give its times a zone": {"at": [datetime.datetime(2026, 1, 1, 13)]},
+        }
+        for words, columns in refused.items():
+            with self.assertRaisesRegex(ValueError, words):
+                self.put("n", **columns)
+        self.put("n", s=[{"a": 1}], l=[[{"a": 2}, None]], f=[0.1], i=pa.array([7], pa.int8()), t=pa.array(["x"]).dictionary_encode())
+        row = self.rows("n").to_pylist()[0]
+        self.assertEqual((row["s"], row["l"], row["i"], row["t"]), ({"a": 1}, [{"a": 2}, None], 7, "x"))
+        self.table("p", {"p": "string", "x": "long"}, ["p"], nullable=False)
+        with self.assertRaisesRegex(ValueError, "p is not nullable"):
+            self.put("p", p=[""], x=[1])
+
+    def test_odd_places(self):
+        for name, folder in {"blank": "a b", "letters": "t\u00f6", "escape": "p%20q"}.items():
+            self.client.tables.CreateTable(tables_pb2.CreateTableRequest(
+                name=name, uri=os.path.join(self.server.warehouse, folder), schema_json=json.dumps(ITEMS)))
+            self.client.transact(name, lambda tx: tx.append(name, items(1, 2)))
+            files = [f for f in os.listdir(os.path.join(self.server.warehouse, folder)) if f.endswith(".parquet")]
+            self.assertEqual(len(files), 1)
+            if "%" not in folder:  # delta-rs 1.6 does not find its own tables in such folders
+                self.assertEqual(self.rows(name).num_rows, 2)
 
     def test_tls_on_one_side(self):
         trusting = grpc.ssl_channel_credentials()

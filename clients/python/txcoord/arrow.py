@@ -7,7 +7,7 @@ import math
 import time
 import urllib.parse
 import uuid
-from datetime import date, datetime, timezone
+from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
 
@@ -35,13 +35,15 @@ def write(described: Any, data: Any, prefix: str, *, filesystem: Any = None, com
     table, one file for each partition, and returns an `add` action for each file.
 
     Columns go by name; one that is missing is null, where the schema lets it, and one that the
-    table lacks is an error. Types are cast safely. ``filesystem`` (``pyarrow.fs``) is where the
-    table's URI is looked up; left out, pyarrow makes it of the URI. Nothing is visible before the
-    commit: a file whose transaction does not commit is removed by the table's VACUUM.
+    table lacks, also inside a struct, is an error. Types are widened where no value changes (of
+    floats the precision may); what would change a value is an error that names the column.
+    ``filesystem`` (``pyarrow.fs``) is where the table's folder is looked up; left out, pyarrow makes
+    it of the URI. Nothing is visible before the commit: a file whose transaction does not commit is
+    removed by the table's VACUUM.
     """
     import pyarrow as pa
-    import pyarrow.fs
     import pyarrow.parquet as pq
+    from pyarrow.fs import LocalFileSystem
 
     state = described.state
     if not state.schema_json:
@@ -49,16 +51,15 @@ def write(described: Any, data: Any, prefix: str, *, filesystem: Any = None, com
     _refuse(described.table.name, state)
     schema = _schema(pa, json.loads(state.schema_json))
     table = _fit(pa, data if isinstance(data, pa.Table) else pa.table(data), schema)
-    uri = described.table.uri.replace("s3a://", "s3://", 1)
     if filesystem is None:
-        filesystem, root = pyarrow.fs.FileSystem.from_uri(uri)
+        filesystem, root = _open(described.table.uri)
     else:
-        root = urllib.parse.unquote(urllib.parse.urlsplit(uri).path) if uri.startswith("file:") else uri.split("://", 1)[1]
+        root = path_of(described.table.uri)
     adds = []
     for values, part in _partitions(pa, table, list(state.partition_columns)):
-        folder = "".join(f"{_escape(c)}={_escape(v) if v is not None else '__HIVE_DEFAULT_PARTITION__'}/" for c, v in values.items())
+        folder = _folder(values)
         path = f"{folder}part-{prefix}-{uuid.uuid4()}.parquet"
-        if isinstance(filesystem, pyarrow.fs.LocalFileSystem):
+        if isinstance(filesystem, LocalFileSystem):
             filesystem.create_dir(f"{root}/{folder}".rstrip("/"), recursive=True)
         with filesystem.open_output_stream(f"{root}/{path}") as out:
             # Timestamps as engines expect them, whatever pyarrow's default is.
@@ -69,6 +70,30 @@ def write(described: Any, data: Any, prefix: str, *, filesystem: Any = None, com
             "modificationTime": int(time.time() * 1000), "dataChange": True, "stats": json.dumps(_stats(pa, part)),
         }})
     return adds
+
+
+def path_of(uri: str) -> str:
+    """Where a table lies in its file system. The catalog's URIs are decoded: nothing in them is an escape."""
+    return uri[len("file://"):] if uri.startswith("file://") else uri.split("://", 1)[1]
+
+
+def _open(uri: str) -> Tuple[Any, str]:
+    from pyarrow.fs import FileSystem, LocalFileSystem
+
+    if uri.startswith("file://"):
+        return LocalFileSystem(), path_of(uri)
+    bucket = uri.replace("s3a://", "s3://", 1).split("/", 3)[:3]  # the path behind it may hold what a URI may not
+    return FileSystem.from_uri("/".join(bucket))[0], path_of(uri)
+
+
+# A folder's name may be so long on common file systems, with room for an escape.
+_NAME = 240
+
+
+def _folder(values: Mapping[str, Optional[str]]) -> str:
+    """The folder of a partition, as Hive names it; none where a name would be too long."""
+    names = [f"{_escape(c)}={'__HIVE_DEFAULT_PARTITION__' if v is None else _escape(v)}" for c, v in values.items()]
+    return "".join(f"{n}/" for n in names) if all(len(n) <= _NAME for n in names) else ""
 
 
 def _refuse(name: str, state: Any) -> None:
@@ -120,22 +145,73 @@ def _type(pa: Any, kind: Any) -> Any:
 
 
 def _fit(pa: Any, data: Any, schema: Any) -> Any:
-    unknown = sorted(set(data.column_names) - set(schema.names))
-    if unknown:
-        raise ValueError(f"the table has no column {', '.join(unknown)}; it has {', '.join(schema.names)}")
+    """The data with the table's columns, in their order and types. Nothing is lost or made up on the way."""
+    _known("", "the table", schema.names, data.column_names)
     columns = []
     for field in schema:
         if field.name not in data.column_names:
             column = pa.nulls(data.num_rows, field.type)
         else:
+            column = data.column(field.name)
+            _convertible(pa, field.name, column.type, field.type)
             try:
-                column = data.column(field.name).cast(field.type)
+                cast = column.cast(field.type)
             except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
                 raise ValueError(f"column {field.name} does not fit {field.type}: {error}") from None
+            if pa.types.is_float32(field.type) and _infinite(column) != _infinite(cast):
+                raise ValueError(f"column {field.name} does not fit {field.type}: a value is too large")
+            column = cast
         if column.null_count and not field.nullable:
             raise ValueError(f"column {field.name} is not nullable, and {column.null_count} rows have no value")
         columns.append(column)
     return pa.table(columns, schema=schema)
+
+
+def _known(path: str, where: str, has: List[str], given: List[str]) -> None:
+    unknown = sorted(set(given) - set(has))
+    if unknown:
+        raise ValueError(f"{where} has no column {', '.join(path + n for n in unknown)}; it has {', '.join(path + n for n in has)}")
+
+
+def _infinite(column: Any) -> int:
+    import pyarrow.compute as pc
+
+    return pc.sum(pc.is_inf(column)).as_py() or 0
+
+
+def _convertible(pa: Any, path: str, have: Any, want: Any) -> None:
+    """Refuses what a cast would turn into something else, and fields that it would leave out."""
+    t = pa.types
+    if t.is_dictionary(have):
+        have = have.value_type
+    lists = lambda k: t.is_list(k) or t.is_large_list(k) or t.is_fixed_size_list(k)  # noqa: E731
+    if t.is_null(have) or have.equals(want):
+        return
+    if t.is_struct(want) and t.is_struct(have):
+        fields = {f.name: f.type for f in want}
+        _known(f"{path}.", f"column {path}", list(fields), [f.name for f in have])
+        for f in have:
+            _convertible(pa, f"{path}.{f.name}", f.type, fields[f.name])
+        return
+    if t.is_map(want) and t.is_map(have):
+        _convertible(pa, f"{path}.key", have.key_type, want.key_type)
+        _convertible(pa, f"{path}.value", have.item_type, want.item_type)
+        return
+    if lists(want) and lists(have):
+        _convertible(pa, f"{path}.element", have.value_type, want.value_type)
+        return
+    texts = lambda k: t.is_string(k) or t.is_large_string(k) or t.is_string_view(k)  # noqa: E731
+    blobs = lambda k: t.is_binary(k) or t.is_large_binary(k) or t.is_fixed_size_binary(k)  # noqa: E731
+    numbers = lambda k: t.is_integer(k) or t.is_floating(k) or t.is_decimal(k)  # noqa: E731
+    zoned = lambda k: t.is_timestamp(k) and k.tz is not None  # noqa: E731
+    naive = lambda k: t.is_timestamp(k) and k.tz is None  # noqa: E731
+    for kind in (texts, blobs, t.is_date, t.is_boolean, zoned, naive):
+        if kind(have) and kind(want):
+            return
+    if numbers(have) and numbers(want) and not (t.is_floating(have) and not t.is_floating(want)):
+        return
+    hint = "give its times a zone" if naive(have) and zoned(want) else "cast it yourself, if that is meant"
+    raise ValueError(f"column {path} is of type {have} and does not fit {want}: {hint}")
 
 
 def _partitions(pa: Any, table: Any, columns: List[str]) -> Iterator[Tuple[Dict[str, Optional[str]], Any]]:
@@ -145,6 +221,9 @@ def _partitions(pa: Any, table: Any, columns: List[str]) -> Iterator[Tuple[Dict[
             yield {}, table
         return
     keys = [[_text(v) for v in table.column(c).to_pylist()] for c in columns]
+    for c, texts in zip(columns, keys):
+        if None in texts and not table.schema.field(c).nullable:
+            raise ValueError(f"column {c} is not nullable, and as a partition's value an empty string is null")
     rows: Dict[Tuple[Optional[str], ...], List[int]] = {}
     for i, key in enumerate(zip(*keys)):
         rows.setdefault(key, []).append(i)
@@ -159,11 +238,14 @@ def _text(value: Any) -> Optional[str]:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, bytes):
-        return value.decode("utf-8")
+        try:
+            return value.decode("utf-8")
+        except UnicodeDecodeError:
+            raise ValueError(f"the partition value {value!r} is no text, and Delta's log holds texts") from None
     if isinstance(value, datetime):
         if value.tzinfo is not None:
-            return value.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-        return value.strftime("%Y-%m-%d %H:%M:%S.%f")
+            return value.astimezone(timezone.utc).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
+        return value.isoformat(sep=" ", timespec="microseconds")
     return str(value)
 
 
@@ -174,6 +256,7 @@ def _escape(text: str) -> str:
 
 # Longer strings are cut for their bound, as other writers do.
 _PREFIX = 32
+_HIGHEST = "\U0010ffff"
 
 
 def _stats(pa: Any, table: Any) -> Dict[str, Any]:
@@ -207,20 +290,24 @@ def _bound(value: Any, upper: bool) -> Any:
     if isinstance(value, datetime):  # in milliseconds, away from the rows
         ms = value.replace(microsecond=value.microsecond // 1000 * 1000)
         if upper and ms != value:
-            from datetime import timedelta
-
-            ms += timedelta(milliseconds=1)
-        text = ms.strftime("%Y-%m-%dT%H:%M:%S.") + f"{ms.microsecond // 1000:03d}"
-        return text + ("Z" if value.tzinfo is not None else "")
+            try:
+                ms += timedelta(milliseconds=1)
+            except OverflowError:
+                return None
+        return ms.replace(tzinfo=None).isoformat(timespec="milliseconds") + ("Z" if value.tzinfo is not None else "")
     if isinstance(value, date):
         return value.isoformat()
     if isinstance(value, Decimal):
-        return float(value) if Decimal(float(value)) == value else None
+        if value == value.to_integral_value():
+            return int(value)
+        return float(value) if Decimal(repr(float(value))) == value else None
     return value
 
 
 def _cut(text: str, upper: bool) -> Optional[str]:
     if len(text) <= _PREFIX:
         return text
+    if not upper:
+        return text[:_PREFIX]
     # An upper bound has to be above every string that begins so.
-    return text[:_PREFIX] + "\U0010ffff" if upper else text[:_PREFIX]
+    return None if text[_PREFIX] == _HIGHEST else text[:_PREFIX] + _HIGHEST

@@ -211,7 +211,11 @@ class Client:
 
     def _metadata(self) -> Sequence[Any]:
         token = self._token() if callable(self._token) else self._token
-        return (("authorization", f"Bearer {token.strip()}"),) if token else ()
+        if not token:
+            return ()
+        if not (token.strip().isascii() and token.strip().isprintable()):
+            raise ValueError("the token holds what no token does: blanks inside, control characters or letters beyond ASCII")
+        return (("authorization", f"Bearer {token.strip()}"),)
 
     def _fill(self, request: Message) -> Message:
         """A copy with catalog and snapshot version, where the caller left them out."""

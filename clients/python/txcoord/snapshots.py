@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, Dict, Iterator, Mapping, Optional
 
+from txcoord.arrow import path_of
 from txcoord.v1 import snapshots_pb2
 
 
@@ -43,4 +44,5 @@ class Snapshot(Mapping[str, snapshots_pb2.SnapshotTable]):
         from deltalake import DeltaTable
 
         table = self._tables[name]
-        return DeltaTable(table.uri, version=table.version, storage_options=dict(storage_options or {}) or None)
+        at = path_of(table.uri) if table.uri.startswith("file://") else table.uri
+        return DeltaTable(at, version=table.version, storage_options=dict(storage_options or {}) or None)
