@@ -73,8 +73,8 @@ def write(described: Any, data: Any, prefix: str, *, filesystem: Any = None, com
 
 
 def path_of(uri: str) -> str:
-    """Where a table lies in its file system. The catalog's URIs are decoded: nothing in them is an escape."""
-    return uri[len("file://"):] if uri.startswith("file://") else uri.split("://", 1)[1]
+    """Where a table lies in its file system. The catalog's URIs are spelled out but for `%`, `?` and `#`."""
+    return urllib.parse.unquote(uri[len("file://"):] if uri.startswith("file://") else uri.split("://", 1)[1])
 
 
 def _open(uri: str) -> Tuple[Any, str]:
