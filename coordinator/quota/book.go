@@ -41,7 +41,13 @@ type Book struct {
 type account struct {
 	held    [resources]int64
 	commits *rate.Limiter
+	// told is when the last one that was refused was told to come back.
+	told time.Time
 }
+
+// furthest is how far ahead refused commits are told to come back, one after the other;
+// more of them begin in front again.
+const furthest = 5 * time.Second
 
 // leastAccounts are kept without a look at whether they are needed.
 const leastAccounts = 1024
@@ -91,7 +97,9 @@ func (b *Book) Give(name string, r Resource, n int64) {
 	}
 }
 
-// Commit counts one commit, or refuses it with *Exceeded until the next is free.
+// Commit counts one commit, or refuses it with *Exceeded until the next is free. Each that
+// is refused is told a time of its own, as far apart as commits are allowed: all told the
+// same would all come then, and all but one of them in vain.
 func (b *Book) Commit(c Caller) error {
 	if c.Name == "" || c.Limits.Commits == 0 {
 		return nil
@@ -106,7 +114,17 @@ func (b *Book) Commit(c Caller) error {
 		return nil
 	}
 	r.CancelAt(now)
-	return &Exceeded{Limit: NameCommits, Value: c.Limits.Commits + 1, Bound: c.Limits.Commits, RetryAfter: wait}
+	return &Exceeded{Limit: NameCommits, Value: c.Limits.Commits + 1, Bound: c.Limits.Commits, RetryAfter: b.account(c.Name).turn(now, wait, c.Limits.Commits)}
+}
+
+// turn is how long somebody who is refused shall wait, if a commit is free after wait.
+func (a *account) turn(now time.Time, wait time.Duration, perSecond int64) time.Duration {
+	at := a.told.Add(time.Second / time.Duration(perSecond))
+	if free := now.Add(wait); at.Before(free) || at.Sub(now) > furthest {
+		at = free
+	}
+	a.told = at
+	return at.Sub(now)
 }
 
 func (b *Book) now() time.Time {

@@ -63,8 +63,8 @@ func TestCommits(t *testing.T) {
 			t.Fatalf("%d commits, not %d", got, want)
 		}
 	}
-	commits(4)
-	if e := exceeded(t, b.Commit(c)); e.RetryAfter != 250*time.Millisecond || e.Limit != "principal_commits" || e.Bound != 4 {
+	commits(4) // and one more, which was told to come in 250 ms
+	if e := exceeded(t, b.Commit(c)); e.RetryAfter != 500*time.Millisecond || e.Limit != "principal_commits" || e.Bound != 4 {
 		t.Errorf("%+v", e)
 	}
 	// What was refused costs nothing: after the wait there is one.
@@ -85,6 +85,35 @@ func TestCommits(t *testing.T) {
 	commits(2)
 	c.Limits.Commits = 0
 	commits(100)
+}
+
+// TestRefusedComeInTurn: many who are refused at once are told times of their own, and each
+// that comes then is served.
+func TestRefusedComeInTurn(t *testing.T) {
+	start := time.Unix(1000, 0)
+	now := start
+	b := quota.Book{Now: func() time.Time { return now }}
+	c := quota.Caller{Name: "a", Limits: quota.Limits{Commits: 4}}
+	for range 4 {
+		if err := b.Commit(c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const turns = 20 // in five seconds
+	for i := range turns {
+		if e := exceeded(t, b.Commit(c)); e.RetryAfter != time.Duration(i+1)*250*time.Millisecond {
+			t.Errorf("refusal %d: come in %s", i, e.RetryAfter)
+		}
+	}
+	if e := exceeded(t, b.Commit(c)); e.RetryAfter != 250*time.Millisecond {
+		t.Errorf("one more: come in %s", e.RetryAfter) // the queue of turns has an end
+	}
+	for i := range turns {
+		now = start.Add(time.Duration(i+1) * 250 * time.Millisecond)
+		if err := b.Commit(c); err != nil {
+			t.Errorf("turn %d: %v", i, err)
+		}
+	}
 }
 
 // TestForgets: callers who come once, each with another name, do not stay.
