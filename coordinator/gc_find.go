@@ -106,11 +106,14 @@ func (g *collector) openRecord(it lock.Item) {
 	})
 }
 
+// ringKeys are those of the journals of all incarnations.
+const ringKeys = "ring/"
+
 // formerJournals finds the rings of other incarnations, by the age of their newest entry.
 func (g *collector) formerJournals(ctx context.Context) error {
 	newest, odd := map[string]twophase.Time{}, map[string]bool{}
 	var all []garbage
-	err := scanKeys(ctx, g.c.cfg.Store, "ring/", func(it lock.Item) {
+	err := scanKeys(ctx, g.c.cfg.Store, ringKeys, func(it lock.Item) {
 		life := ringLife(it.Key)
 		if strings.HasPrefix(it.Key, g.c.journal.Prefix()) {
 			return
@@ -140,7 +143,7 @@ func (g *collector) formerJournals(ctx context.Context) error {
 
 // ringLife is the incarnation that a key of a ring is of.
 func ringLife(key string) string {
-	life, _, _ := strings.Cut(strings.TrimPrefix(key, "ring/"), "/")
+	life, _, _ := strings.Cut(strings.TrimPrefix(key, ringKeys), "/")
 	return life
 }
 
@@ -152,24 +155,13 @@ func (g *collector) findObjects(ctx context.Context) error {
 			return g.c.objectsError("", err)
 		}
 		it := garbage{Garbage: Garbage{Key: strings.TrimPrefix(e.Key, root), Bytes: e.Size}, key: e.Key, etag: e.ETag, modified: e.Modified}
-		folder, name, _ := strings.Cut(it.Key, "/")
-		known := true
-		switch folder {
-		case "staged":
-			it.Kind = GarbagePart
-			var id payloadID
-			id, known = parsePayload(name)
-			it.parts = []located{{payloadID: id}}
-		case "facts":
-			it.Kind = GarbageFacts
-		case "checkpoints":
-			it.Kind = GarbageCheckpoint
-		case quarantineFolder:
-			it.Kind = GarbageQuarantined
-		case "manifests":
+		if strings.HasPrefix(it.Key, manifestsFolder) {
 			continue
-		default:
-			known = false
+		}
+		var part payloadID
+		var known bool
+		if it.Kind, part, known = objectKind(it.Key); it.Kind == GarbagePart {
+			it.parts = []located{{payloadID: part}}
 		}
 		if !known {
 			g.unknown(e.Size)
@@ -178,6 +170,27 @@ func (g *collector) findObjects(ctx context.Context) error {
 		g.weigh(it)
 	}
 	return nil
+}
+
+// manifestsFolder is where the manifests lie, below the catalog's folder.
+const manifestsFolder = "manifests/"
+
+// objectKind says of what kind an object of the catalog's folder may be, by its key there;
+// and of a part, whose.
+func objectKind(key string) (kind GarbageKind, part payloadID, known bool) {
+	folder, name, _ := strings.Cut(key, "/")
+	switch folder {
+	case "staged":
+		part, known = parsePayload(name)
+		return GarbagePart, part, known
+	case "facts":
+		return GarbageFacts, part, true
+	case "checkpoints":
+		return GarbageCheckpoint, part, true
+	case quarantineFolder:
+		return GarbageQuarantined, part, true
+	}
+	return "", part, false
 }
 
 // findDrafts looks below the catalog's folder and below the logs of its tables. Only

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/txcoord/txcoord/lock"
 	"github.com/txcoord/txcoord/tables/objstore"
@@ -120,101 +119,4 @@ func (g *collector) copyAside(ctx context.Context, name string, b []byte) error 
 func (g *collector) removeDraft(ctx context.Context, it *garbage) (bool, error) {
 	gone, err := objstore.RemoveDraft(ctx, it.store, it.key, g.minAge)
 	return gone, g.c.objectsError("", err)
-}
-
-// RestoreRequest names a quarantine.
-type RestoreRequest struct {
-	Run string
-	// DryRun says what would be put back, and writes nothing.
-	DryRun bool
-}
-
-// RestoreReport says what was put back, or would be.
-type RestoreReport struct {
-	DryRun bool
-	Count  int
-	Bytes  int64
-	// Taken are keys that hold something else by now: they and their copies stay as they
-	// are. At most garbageListed.
-	Taken []string
-}
-
-// RestoreGarbage puts back what one call of CollectGarbage has put aside. Nothing is
-// overwritten. A copy goes when its original is back, so it may break off anywhere and
-// be called again.
-func (c *Catalog) RestoreGarbage(ctx context.Context, q RestoreRequest) (r RestoreReport, err error) {
-	if q.Run == "" || strings.ContainsAny(q.Run, "/\x00") || q.Run == "." || q.Run == ".." {
-		return r, fieldError("run", q.Run, "is no name of a quarantine", "take one that the gc command lists")
-	}
-	if err := c.collecting.take(ctx); err != nil {
-		return r, err
-	}
-	defer c.collecting.give()
-	if err := c.mayCollect(ctx); err != nil {
-		return r, err
-	}
-	r.DryRun = q.DryRun
-	prefix := c.own.key(quarantineFolder+"/"+q.Run) + "/"
-	var all []objstore.Entry
-	for e, err := range c.own.store.List(ctx, objstore.ListOptions{Prefix: prefix}) {
-		if err != nil {
-			return r, c.objectsError("", err)
-		}
-		all = append(all, e)
-	}
-	if len(all) == 0 {
-		return r, fieldError("run", q.Run, "is no quarantine of this catalog", "take one that the gc command lists")
-	}
-	for _, e := range all {
-		if err := c.restore(ctx, e, strings.TrimPrefix(e.Key, prefix), &r); err != nil {
-			return r, err
-		}
-	}
-	return r, nil
-}
-
-func (c *Catalog) restore(ctx context.Context, e objstore.Entry, name string, r *RestoreReport) (err error) {
-	back := true
-	if !r.DryRun {
-		if back, err = c.putBack(ctx, e.Key, name); err != nil {
-			return err
-		}
-	}
-	switch {
-	case back:
-		r.Count, r.Bytes = r.Count+1, r.Bytes+e.Size
-	case len(r.Taken) < garbageListed:
-		r.Taken = append(r.Taken, name)
-	}
-	return nil
-}
-
-// putBack puts one thing where it was, and then takes its copy away.
-func (c *Catalog) putBack(ctx context.Context, copied, name string) (bool, error) {
-	b, _, err := c.own.store.Get(ctx, copied, objstore.Range{})
-	if err != nil {
-		return false, c.objectsError("", err)
-	}
-	var have []byte
-	if key, ok := strings.CutPrefix(name, quarantineStore); ok {
-		have, err = c.keyBack(ctx, key, b)
-	} else if key, ok := strings.CutPrefix(name, quarantineObjects); ok {
-		if err = c.own.putOnce(ctx, key, b); err == nil {
-			have, err = c.own.get(ctx, key)
-		}
-		err = c.objectsError("", err)
-	}
-	if err != nil || !bytes.Equal(have, b) {
-		return false, err
-	}
-	return true, c.objectsError("", c.own.store.Delete(ctx, copied))
-}
-
-// keyBack makes sure that a key of the store is there, and says what it holds.
-func (c *Catalog) keyBack(ctx context.Context, key string, b []byte) ([]byte, error) {
-	if err := c.payloads.putOnce(ctx, &lock.Write{Key: key, Value: b}); err != nil {
-		return nil, c.storeError(err)
-	}
-	item, err := c.cfg.Store.Get(ctx, key)
-	return item.Value, c.storeError(err)
 }

@@ -32,7 +32,7 @@ const setsKept = 32
 
 func newManifests(c *Catalog) *manifests {
 	return &manifests{
-		c: c, files: manifest.Files{Store: c.own.store, Folder: c.own.key("manifests/")},
+		c: c, files: manifest.Files{Store: c.own.store, Folder: c.own.key(manifestsFolder)},
 		ready: make(chan struct{}, 1), set: &tableSet{tables: map[twophase.TableID]twophase.Version{}},
 	}
 }

@@ -47,18 +47,27 @@ func (m *manifests) at(ctx context.Context, v twophase.SnapshotVersion) (*tableS
 	return set, nil
 }
 
-// base is the newest full map at or below a snapshot, or what is before the first.
+// base is the newest full map at or below a snapshot, or what is before the first. Maps
+// are found by their names: how far apart they are may have been another number when they
+// were written, and is any with several replicas.
 func (m *manifests) base(ctx context.Context, v twophase.SnapshotVersion) (*tableSet, error) {
 	set := &tableSet{tables: map[twophase.TableID]twophase.Version{}}
-	every := twophase.SnapshotVersion(m.c.cfg.Limits.MapEvery)
 	var rebuilt twophase.SnapshotVersion
 	m.c.ledger.read(func(s *twophase.State) { rebuilt = s.Rebuilt() })
 	if v > rebuilt {
 		set.version = rebuilt // the first manifest above it names all tables
 	}
-	for base := v / every * every; base > set.version; base -= every {
-		full, err := m.files.Read(ctx, manifest.Name{Snapshot: base, Full: true})
+	for at := v; at > set.version; {
+		found, err := m.files.NewestMap(ctx, set.version, at)
+		if err != nil {
+			return nil, m.c.objectsError("", err)
+		}
+		if found == 0 {
+			break
+		}
+		full, err := m.files.Read(ctx, manifest.Name{Snapshot: found, Full: true})
 		if errors.Is(err, objstore.ErrNotFound) {
+			at = found - 1 // it went since it was listed
 			continue
 		}
 		if err != nil {

@@ -185,6 +185,9 @@ func (c *gcRestore) restore(ctx context.Context, s *session, dry bool) error {
 			for _, key := range a.GetTaken() {
 				g.row("left", key, "something else lies in its place")
 			}
+			for _, key := range a.GetRefused() {
+				g.row("left", key, "gc does not take such things away, so it puts none back")
+			}
 		})
 	})
 }

@@ -134,6 +134,32 @@ func (f Files) Newest(ctx context.Context, upTo twophase.SnapshotVersion) (newes
 	}
 }
 
+// NewestMap is the newest snapshot up to one, and above another, of which there is a list
+// of all tables; 0 if there is none. Names are listed once, from the newest on, so that
+// what it costs is how far away the list is.
+func (f Files) NewestMap(ctx context.Context, above, upTo twophase.SnapshotVersion) (newest twophase.SnapshotVersion, err error) {
+	end := upTo
+	for back := twophase.SnapshotVersion(near); end > above; back *= 8 {
+		after := max(above, upTo-min(back, upTo))
+		for n, err := range f.List(ctx, after) {
+			if err != nil {
+				return 0, err
+			}
+			if n.Snapshot > end {
+				break
+			}
+			if n.Full {
+				newest = n.Snapshot
+			}
+		}
+		if newest > 0 {
+			return newest, nil
+		}
+		end = after
+	}
+	return 0, nil
+}
+
 // AsOf is the newest snapshot up to one that is not younger than a time, 0 if there is
 // none. Old files may have been taken away.
 func (f Files) AsOf(ctx context.Context, at twophase.Time, upTo twophase.SnapshotVersion) (twophase.SnapshotVersion, error) {

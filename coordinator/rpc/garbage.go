@@ -30,7 +30,9 @@ func (s operationService) RestoreGarbage(ctx context.Context, q *pb.RestoreGarba
 			return nil, err
 		}
 		r, err := c.RestoreGarbage(ctx, coordinator.RestoreRequest{Run: q.GetRun(), DryRun: q.GetDryRun()})
-		return &pb.RestoreGarbageResponse{DryRun: r.DryRun, Count: uint64(r.Count), Bytes: uint64(r.Bytes), Taken: wholes(r.Taken)}, err
+		return &pb.RestoreGarbageResponse{
+			DryRun: r.DryRun, Count: uint64(r.Count), Bytes: uint64(r.Bytes), Taken: wholes(r.Taken), Refused: wholes(r.Refused),
+		}, err
 	})
 }
 
