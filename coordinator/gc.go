@@ -129,6 +129,7 @@ type collector struct {
 	run     string
 	report  GarbageReport
 	found   []garbage
+	unsaid  int // more that was left, behind those that the report says
 	named   namedFacts
 	needed  map[string]bool // objects of checkpoints; nil if they are not known
 
@@ -233,9 +234,11 @@ func (g *collector) young(bytes int64) { g.report.Young.Count++; g.report.Young.
 func (g *collector) unknown(bytes int64) { g.report.Unknown.Count++; g.report.Unknown.Bytes += bytes }
 
 func (g *collector) skip(what string, args ...any) {
-	if len(g.report.Skipped) < garbageSkipped {
-		g.report.Skipped = append(g.report.Skipped, fmt.Sprintf(what, args...))
+	if len(g.report.Skipped) == garbageSkipped {
+		g.unsaid++
+		return
 	}
+	g.report.Skipped = append(g.report.Skipped, fmt.Sprintf(what, args...))
 }
 
 // garbageSkipped bounds the lines about what was left.
@@ -260,6 +263,9 @@ func (g *collector) total() {
 		if t := by[kind]; t != nil {
 			g.report.Totals = append(g.report.Totals, *t)
 		}
+	}
+	if g.unsaid > 0 {
+		g.report.Skipped = append(g.report.Skipped, fmt.Sprintf("and %d more", g.unsaid))
 	}
 }
 
@@ -289,7 +295,11 @@ func (g *collector) removeAll(ctx context.Context) error {
 	}
 	g.found = kept
 	if len(kept) > 0 {
-		g.c.log.Info("removed what nothing names any more", "things", len(kept), "quarantine", g.report.Run, "error", err)
+		attrs := []any{"things", len(kept), "quarantine", g.report.Run}
+		if err != nil {
+			attrs = append(attrs, "error", err)
+		}
+		g.c.log.Info("removed what nothing names any more", attrs...)
 	}
 	return err
 }

@@ -150,7 +150,8 @@ func ringLife(key string) string {
 // findObjects goes through the catalog's folder. Manifests stay: they are its history.
 func (g *collector) findObjects(ctx context.Context) error {
 	root := g.c.own.key("")
-	for e, err := range g.c.own.store.List(ctx, objstore.ListOptions{Prefix: root}) {
+	linked := func(key string) { g.skip("%s: it is a symbolic link; remove it", strings.TrimPrefix(key, root)) }
+	for e, err := range g.c.own.store.List(ctx, objstore.ListOptions{Prefix: root, Linked: linked}) {
 		if err != nil {
 			return g.c.objectsError("", err)
 		}
@@ -172,26 +173,8 @@ func (g *collector) findObjects(ctx context.Context) error {
 	return nil
 }
 
-// manifestsFolder is where the manifests lie, below the catalog's folder.
-const manifestsFolder = "manifests/"
-
-// objectKind says of what kind an object of the catalog's folder may be, by its key there;
-// and of a part, whose.
-func objectKind(key string) (kind GarbageKind, part payloadID, known bool) {
-	folder, name, _ := strings.Cut(key, "/")
-	switch folder {
-	case "staged":
-		part, known = parsePayload(name)
-		return GarbagePart, part, known
-	case "facts":
-		return GarbageFacts, part, true
-	case "checkpoints":
-		return GarbageCheckpoint, part, true
-	case quarantineFolder:
-		return GarbageQuarantined, part, true
-	}
-	return "", part, false
-}
+// unlinked leaves symbolic links alone; gc has named them.
+func unlinked(string) {}
 
 // findDrafts looks below the catalog's folder and below the logs of its tables. Only
 // folders have any.
@@ -248,6 +231,11 @@ func (g *collector) weigh(it garbage) {
 	switch verdict {
 	case goes:
 		it.Why, it.Age = why, age
+		// What stays for its size takes no place from what is behind it.
+		if limit := g.c.cfg.Limits.GarbageObjectBytes; it.Bytes > limit && it.Kind != GarbageQuarantined {
+			g.skip("%s of %d bytes: limit gc_object_bytes is %d", it.Key, it.Bytes, limit)
+			return
+		}
 		g.note(it)
 	case tooYoung:
 		g.young(it.Bytes)
@@ -390,7 +378,7 @@ func (c *Catalog) namedFacts() map[string]bool {
 // quarantines are what earlier calls have put aside, the oldest first.
 func (c *Catalog) quarantines(ctx context.Context) (out []Quarantine, err error) {
 	prefix := c.own.key(quarantineFolder + "/")
-	for e, err := range c.own.store.List(ctx, objstore.ListOptions{Prefix: prefix}) {
+	for e, err := range c.own.store.List(ctx, objstore.ListOptions{Prefix: prefix, Linked: unlinked}) {
 		if err != nil {
 			return nil, c.objectsError("", err)
 		}

@@ -29,11 +29,6 @@ func (g *collector) remove(ctx context.Context, it *garbage) (gone bool, err err
 		return g.removeDraft(ctx, it)
 	case it.Kind == GarbageQuarantined:
 		return g.removeObject(ctx, it)
-	case it.Bytes > g.c.cfg.Limits.GarbageObjectBytes:
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		g.skip("%s of %d bytes: limit gc_object_bytes is %d", it.Key, it.Bytes, g.c.cfg.Limits.GarbageObjectBytes)
-		return false, nil
 	case it.InStore:
 		return g.moveKey(ctx, it)
 	}

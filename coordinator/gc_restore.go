@@ -47,13 +47,14 @@ func (c *Catalog) RestoreGarbage(ctx context.Context, q RestoreRequest) (r Resto
 	r.DryRun = q.DryRun
 	prefix := c.own.key(quarantineFolder+"/"+q.Run) + "/"
 	var all []objstore.Entry
-	for e, err := range c.own.store.List(ctx, objstore.ListOptions{Prefix: prefix}) {
+	linked := func(key string) { r.Refused = listed(r.Refused, strings.TrimPrefix(key, prefix)) }
+	for e, err := range c.own.store.List(ctx, objstore.ListOptions{Prefix: prefix, Linked: linked}) {
 		if err != nil {
 			return r, c.objectsError("", err)
 		}
 		all = append(all, e)
 	}
-	if len(all) == 0 {
+	if len(all)+len(r.Refused) == 0 {
 		return r, fieldError("run", q.Run, "is no quarantine of this catalog", "take one that the gc command lists")
 	}
 	for _, e := range all {
@@ -142,4 +143,25 @@ func (c *Catalog) keyBack(ctx context.Context, key string, b []byte) ([]byte, er
 	}
 	item, err := c.cfg.Store.Get(ctx, key)
 	return item.Value, c.storeError(err)
+}
+
+// manifestsFolder is where the manifests lie, below the catalog's folder.
+const manifestsFolder = "manifests/"
+
+// objectKind says of what kind an object of the catalog's folder may be, by its key there;
+// and of a part, whose.
+func objectKind(key string) (kind GarbageKind, part payloadID, known bool) {
+	folder, name, _ := strings.Cut(key, "/")
+	switch folder {
+	case "staged":
+		part, known = parsePayload(name)
+		return GarbagePart, part, known
+	case "facts":
+		return GarbageFacts, part, true
+	case "checkpoints":
+		return GarbageCheckpoint, part, true
+	case quarantineFolder:
+		return GarbageQuarantined, part, true
+	}
+	return "", part, false
 }

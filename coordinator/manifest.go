@@ -64,7 +64,7 @@ func (m *manifests) start(ctx context.Context) error {
 		var last *manifest.File
 		if number > 0 {
 			if last, err = m.files.Read(ctx, manifest.Name{Snapshot: number}); err != nil {
-				return err
+				return damaged(err)
 			}
 			above = max(above, last.Last())
 		}
@@ -77,6 +77,14 @@ func (m *manifests) start(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// damaged says of a manifest that is none that an operator has to look.
+func damaged(err error) error {
+	if errors.Is(err, manifest.ErrDamaged) {
+		return &Error{Reason: JournalContradiction, Message: err.Error()}
+	}
+	return err
 }
 
 // knows reads the journal to its head, and stops the catalog if that has not made a
@@ -102,6 +110,9 @@ func (m *manifests) begin(ctx context.Context, last *manifest.File) error {
 		return nil
 	}
 	if err := m.isOurs(last); err != nil {
+		return err
+	}
+	if err := m.isSo(last); err != nil {
 		return err
 	}
 	v := last.Last()
@@ -130,6 +141,25 @@ func (m *manifests) isOurs(have *manifest.File) error {
 		return m.c.ledger.fail(contradicts(fmt.Sprintf("manifest %d is of catalog %s, the journal is of %s", have.First(), have.Catalog, meta.Catalog)))
 	case have.Incarnation != meta.Incarnation && have.Last() > rebuilt:
 		return m.c.ledger.fail(contradicts(fmt.Sprintf("manifest %d is of incarnation %s of the catalog, and the journal is of %s", have.First(), have.Incarnation, meta.Incarnation)))
+	}
+	return nil
+}
+
+// isSo stops the catalog if a manifest of this life is not what the journal says, as far as
+// the fold still holds its snapshots.
+func (m *manifests) isSo(have *manifest.File) (err error) {
+	if have.Incarnation != m.c.journal.Meta().Incarnation {
+		return nil
+	}
+	m.c.ledger.read(func(s *twophase.State) {
+		for _, row := range s.Snapshots() {
+			if row.Version >= have.First() && row.Version <= have.Last() && err == nil {
+				err = agrees(row, &have.Deltas[row.Version-have.First()])
+			}
+		}
+	})
+	if err != nil {
+		return m.c.ledger.fail(err)
 	}
 	return nil
 }

@@ -340,6 +340,27 @@ func TestANewerRangeStopsTheStart(t *testing.T) {
 	}
 }
 
+// TestADamagedNewestManifestStopsTheStart: torn, empty, or not what the journal says, whose
+// snapshots the fold still knows.
+func TestADamagedNewestManifestStopsTheStart(t *testing.T) {
+	t.Parallel()
+	w := gathered(t)
+	w.stop()
+	good := w.object(manifestKey(8))
+	for bad, says := range map[string]string{
+		good[:len(good)/2]: "cannot be read",
+		"":                 "cannot be read",
+		strings.Replace(good, `"version":7`, `"version":8`, 1): "snapshot 8 is not what the journal says",
+	} {
+		w.put(manifestKey(8), bad)
+		if e := wantReason(t, "a start over "+bad, w.tryStart(), coordinator.JournalContradiction); !strings.Contains(e.Message, says) {
+			t.Error(e)
+		}
+	}
+	w.put(manifestKey(8), good)
+	w.start()
+}
+
 // TestAnotherJournalsManifest: a copy of the journal went on by itself, so that a manifest
 // stands there that is not what this one's record makes. The catalog stops (R7).
 func TestAnotherJournalsManifest(t *testing.T) {

@@ -131,13 +131,19 @@ func (f *File) Encode() ([]byte, error) {
 func Decode(n Name, b []byte) (*File, error) {
 	f, err := decode(b)
 	if err != nil {
-		return nil, fmt.Errorf("manifest %s cannot be read (stop the servers and remove the file: it is written again as long as it is the newest and the journal holds its snapshots): %w", n, err)
+		return nil, fmt.Errorf("manifest %s cannot be read (stop the servers and remove the file: it is written again as long as it is the newest and the journal holds its snapshots): %w: %w", n, ErrDamaged, err)
 	}
 	if f.Format != Format {
 		return nil, fmt.Errorf("manifest %s has format %d, this build knows %d", n, f.Format, Format)
 	}
-	return f, n.fits(f)
+	if err := n.fits(f); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	return f, nil
 }
+
+// ErrDamaged: the bytes under a manifest's name are not those of one.
+var ErrDamaged = errors.New("it is damaged")
 
 func decode(b []byte) (*File, error) {
 	var doc struct {

@@ -54,6 +54,10 @@ type ListOptions struct {
 	StartAfter string
 	// Delimiter folds everything behind the next slash after Prefix into one Entry.
 	Delimiter bool
+	// Linked is called with the key of each symbolic link below the place that is listed,
+	// and none is followed. Without it links are followed as far as the store follows
+	// links, and one that it does not follow fails the listing. Only folders have any.
+	Linked func(key string)
 }
 
 // Store is one bucket, or one folder. Implementations are safe for concurrent use

@@ -105,6 +105,12 @@ func (l *lister) nodes(in *folder, folder string) ([]node, error) {
 	}
 	var nodes []node
 	for _, e := range entries {
+		if e.Type()&fs.ModeSymlink != 0 && l.o.Linked != nil {
+			if n := (node{key: folder + e.Name()}); l.wants(n) {
+				l.o.Linked(n.key)
+			}
+			continue
+		}
 		n, ok, err := l.s.newNode(in, folder, e)
 		if err != nil {
 			return nil, err
