@@ -79,6 +79,9 @@ type TableParts struct {
 type ReadOnly struct {
 	Table string
 	Read  tables.ReadDeclaration
+	// Bystander: the caller may not write the table. However often it loses there, it
+	// does not hold up those who may.
+	Bystander bool
 }
 
 // CommitRequest lists what a transaction consists of.

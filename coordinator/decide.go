@@ -44,16 +44,18 @@ func (c *Catalog) decide(ctx context.Context, ref txnRef, parts []*part, reads [
 	if rec.Reads, err = c.readParts(ctx, reads); err != nil {
 		return err
 	}
+	bystander := map[twophase.TableID]bool{}
 	for i, r := range rec.Reads {
 		cand.tables = append(cand.tables, r.Table)
 		cand.files[r.Table], cand.uris[r.Table] = reads[i].Read.Files, c.row(r.Table).URI
+		bystander[r.Table] = reads[i].Bystander
 	}
 	if verify {
 		if err := c.verifyFiles(ctx, parts); err != nil {
 			return err
 		}
 	}
-	cand.request.Commit = &twophase.CommitRequest{Record: rec, Name: cand.explain}
+	cand.request.Commit = &twophase.CommitRequest{Record: rec, Name: cand.explain, Bystander: bystander}
 	return c.queued(ctx, cand)
 }
 

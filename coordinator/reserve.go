@@ -3,6 +3,7 @@ package coordinator
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -87,16 +88,35 @@ func (s *sequencer) unpark() {
 			}
 		}
 		p.leave(at, keep)
-		if now-p.saw[at] >= s.c.cfg.Limits.ReserveTime && !p.asked[at] {
-			p.asked[at] = true
-			s.own = append(s.own, s.endOf(at))
-		}
+		s.endOverdue(at, stands, now)
 	}
 	s.mu.Unlock()
 	s.answerAll(on, errGoOn)
 	for _, sub := range over {
 		s.answer(sub, s.c.reservedError(sub.request.Commit.Record, first))
 	}
+}
+
+// endOverdue asks for the end of what somebody has waited behind for long enough, and of
+// all others on its tables that are as old: who waits would stand behind one after the
+// other of them else, an entry and a look each.
+func (s *sequencer) endOverdue(at reservation, stands map[reservation]*twophase.Reservation, now time.Duration) {
+	p := &s.parked
+	overdue := func(at reservation) bool { return now-p.saw[at] >= s.c.cfg.Limits.ReserveTime }
+	if !overdue(at) {
+		return
+	}
+	for other, r := range stands {
+		if overdue(other) && !p.asked[other] && overlap(stands[at], r) {
+			p.asked[other] = true
+			s.own = append(s.own, s.endOf(other))
+		}
+	}
+}
+
+// overlap reports whether two reservations have a table in common.
+func overlap(a, b *twophase.Reservation) bool {
+	return slices.ContainsFunc(a.Tables, func(t twophase.ReservedTable) bool { _, ok := b.Reserves(t.Table); return ok })
 }
 
 // see notes which reservations stand. A key that goes first for long is asked for its

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/txcoord/txcoord/coordinator"
+	"github.com/txcoord/txcoord/lock"
 	"github.com/txcoord/txcoord/twophase"
 )
 
@@ -238,4 +240,86 @@ func (w *world) outcomeOf(key string, attempt uint32) twophase.Position {
 		w.t.Fatal(err)
 	}
 	return o.Position
+}
+
+// endings counts the records of an entry that end a reservation.
+type endings struct {
+	lock.Store
+	mu  sync.Mutex
+	all []int // per entry that has one
+}
+
+// Put implements lock.Store.
+func (s *endings) Put(ctx context.Context, key string, value []byte, c lock.Condition) (lock.Revision, error) {
+	if e, err := twophase.DecodeEntry(value); err == nil && strings.HasPrefix(key, "ring/") {
+		n := 0
+		for _, r := range e.Records {
+			if _, ok := r.(*twophase.ReservationEnded); ok {
+				n++
+			}
+		}
+		if s.mu.Lock(); n > 0 {
+			s.all = append(s.all, n)
+		}
+		s.mu.Unlock()
+	}
+	return s.Store.Put(ctx, key, value, c)
+}
+
+// TestNobodyOfManyComesBack: all that have gone first on a table for long are sent away
+// together. Who waits does not stand behind one after the other.
+func TestNobodyOfManyComesBack(t *testing.T) {
+	t.Parallel()
+	var ended *endings
+	var later atomic.Int64
+	w := &world{wrapStore: func(s lock.Store) lock.Store { ended = &endings{Store: s}; return ended }}
+	w.cfg.Boot = func() time.Duration { return time.Hour + time.Duration(later.Load()) }
+	w.cfg.Limits.ReserveAfter, w.cfg.Limits.ReserveTime, w.cfg.Limits.ReserveWait = 1, time.Minute, time.Hour
+	w.open(t)
+	w.create("t", twophase.ModeExclusive)
+	w.create("u", twophase.ModeExclusive)
+	w.commit("first", blind("t", "first"))
+	w.commit("first u", blind("u", "first u"))
+	for i := range 5 {
+		w.reserved(fmt.Sprint("gone-", i), 1)
+	}
+	r := once("elsewhere", change("u", readWhole(0), add("elsewhere")))
+	_, _, err := w.catalog.CommitOnce(w.ctx(), r)
+	wantReason(t, "elsewhere", err, coordinator.Conflicted)
+
+	next := make(chan error, 1)
+	go func() { _, err := w.try("next", blind("t", "next")); next <- err }()
+	w.eventually("it waits", func() bool { return w.status().HeldBack == 1 })
+	later.Store(int64(time.Minute))
+	if err := <-next; err != nil {
+		t.Fatal(err)
+	}
+	ended.mu.Lock()
+	defer ended.mu.Unlock()
+	if len(ended.all) != 1 || ended.all[0] != 5 {
+		t.Errorf("reservations were ended %v at a time, want all 5 in one entry", ended.all)
+	}
+	if st := w.status(); len(st.Reserved) != 1 || st.Reserved[0].Key != "elsewhere" {
+		t.Errorf("%v go first, want who nobody waits for", st.Reserved)
+	}
+}
+
+// TestBystander: a key whose caller may only read a table holds nobody up there.
+func TestBystander(t *testing.T) {
+	t.Parallel()
+	w := &world{}
+	w.cfg.Limits.ReserveAfter, w.cfg.Limits.ReserveTime, w.cfg.Limits.ReserveWait = 1, time.Hour, time.Hour
+	w.open(t)
+	w.create("theirs", twophase.ModeExclusive)
+	w.create("own", twophase.ModeExclusive)
+	w.commit("first", blind("theirs", "first"))
+	for _, bystander := range []bool{true, false} {
+		r := once(fmt.Sprint("reader ", bystander), blind("own", fmt.Sprint("summary ", bystander)))
+		r.Reads = []coordinator.ReadOnly{{Table: "theirs", Read: readWhole(0), Bystander: bystander}}
+		_, _, err := w.catalog.CommitOnce(w.ctx(), r)
+		wantReason(t, "a reader", err, coordinator.Conflicted)
+		if goes := len(w.status().Reserved) > 0; goes == bystander {
+			t.Errorf("bystander %v: it goes first: %v", bystander, goes)
+		}
+	}
 }

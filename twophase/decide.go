@@ -17,7 +17,7 @@ func Decide(s *State, requests []Request, in DecideInput) Decision {
 		seen:    map[TxnID]*Committed{}, touched: map[TableID]bool{}, found: map[TableID]bool{}, names: map[string]bool{},
 		leaving: map[TableID]TxnID{},
 		group:   map[TableID][]Facts{}, trials: map[TableID]Trial{},
-		first: s.reservations,
+		first: s.reservations, stood: s.reservations,
 	}
 	for i := range requests {
 		if requests[i].Record != nil {
@@ -58,6 +58,7 @@ type decision struct {
 	moving   bool                 // a record of this group moves the catalog
 	group    map[TableID][]Facts  // facts of the commits in this group
 	first    []*Reservation       // that stand before the next request
+	stood    []*Reservation       // all that stood in this entry: they end with it
 	trials   map[TableID]Trial
 }
 
@@ -137,7 +138,7 @@ func (d *decision) commit(req *CommitRequest) Answer {
 		return refuse(*bad)
 	}
 	if lost != nil {
-		return d.end(lost, d.reserve(c, lost.Rule))
+		return d.end(lost, d.reserve(req, lost))
 	}
 	if first := d.behind(c); first != nil {
 		return Answer{Deferred: true, Behind: first}

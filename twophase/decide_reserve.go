@@ -35,17 +35,20 @@ func (d *decision) inTheWay(r *Reservation, c *Committed) bool {
 }
 
 // reserve is what the key of a commit that lost gets; nil if it has not lost often
-// enough, or has a reservation, or if its tables rest.
-func (d *decision) reserve(c *Committed, why Rule) *Reserved {
-	if c.Key == "" || d.in.Reserve.After <= 0 || !why.lost() || d.losses(c) < d.in.Reserve.After {
+// enough, or has a reservation, or if its tables rest, or have as many as they can. It
+// holds nobody up on tables that its caller may only read, so there is none for a loss
+// there.
+func (d *decision) reserve(req *CommitRequest, lost *Aborted) *Reserved {
+	c := req.Record
+	if c.Key == "" || d.in.Reserve.After <= 0 || !lost.Rule.lost() || d.losses(c) < d.in.Reserve.After || req.Bystander[lost.Table] {
 		return nil
 	}
 	if slices.ContainsFunc(d.reservations, func(r *Reservation) bool { return r.Key == c.Key }) {
 		return nil
 	}
-	out := &Reserved{Key: c.Key, Attempt: c.Attempt, Tables: reservedTables(c), Until: d.next + d.in.Reserve.Positions}
+	out := &Reserved{Key: c.Key, Attempt: c.Attempt, Tables: reservedTables(c, req.Bystander), Until: d.next + d.in.Reserve.Positions}
 	for _, t := range out.Tables {
-		if !d.reservable(t.Table, d.next) {
+		if !d.reservable(t.Table, d.next) || heldEnough(t.Table, d.stood) {
 			return nil
 		}
 	}
@@ -67,8 +70,8 @@ func (d *decision) losses(c *Committed) int {
 }
 
 // reservedTables are those that a commit depends on, by id: a table that it creates
-// cannot have been lost to anybody.
-func reservedTables(c *Committed) []ReservedTable {
+// cannot have been lost to anybody. Without those that its caller may only read.
+func reservedTables(c *Committed, bystander map[TableID]bool) []ReservedTable {
 	facts := map[TableID]Facts{}
 	for i := range c.Parts {
 		if p := &c.Parts[i]; p.Create == nil {
@@ -76,7 +79,9 @@ func reservedTables(c *Committed) []ReservedTable {
 		}
 	}
 	for i := range c.Reads {
-		facts[c.Reads[i].Table] = c.Reads[i].Facts
+		if id := c.Reads[i].Table; !bystander[id] {
+			facts[id] = c.Reads[i].Facts
+		}
 	}
 	for _, id := range c.Releases {
 		facts[id] = nil // it suffers nobody
@@ -96,7 +101,8 @@ func reservedTables(c *Committed) []ReservedTable {
 // reserved has the requests behind a loss in the same group wait for its key already.
 func (d *decision) reserved(r *Reserved) {
 	if r != nil {
-		d.first = append(slices.Clip(d.first), &Reservation{Reserved: *r, From: d.next, Since: d.time})
+		given := &Reservation{Reserved: *r, From: d.next, Since: d.time}
+		d.first, d.stood = append(slices.Clip(d.first), given), append(slices.Clip(d.stood), given)
 	}
 }
 

@@ -25,6 +25,8 @@ type modelReservation struct {
 // modelSpan is the last time that a table was reserved.
 type modelSpan struct {
 	since, open, end, rest Position // end is 0 while it is
+	sinceAt, restsAt       Time
+	rested                 bool
 }
 
 // lostModel lists the rules by which attempts lose to others, and may win another time.
@@ -105,7 +107,7 @@ func (m *model) deserves(c *Committed, at Position) *modelReservation {
 	out := &modelReservation{key: c.Key, attempt: c.Attempt, tables: map[TableID]*toyChange{}, from: at, until: at + modelReserve.Positions}
 	for i := range c.Parts {
 		id := c.Parts[i].Table
-		if s := m.spans[id]; s != nil && (s.end > 0 && at < s.end+s.rest || s.end == 0 && at >= s.open) {
+		if s := m.spans[id]; s != nil && (s.end > 0 && !s.rested || s.end == 0 && at >= s.open) {
 			return nil
 		}
 		out.tables[id] = m.w.changeOf(&c.Parts[i])
@@ -114,12 +116,12 @@ func (m *model) deserves(c *Committed, at Position) *modelReservation {
 }
 
 // reserve takes a record.
-func (m *model) reserve(r *Reserved, at Position) {
+func (m *model) reserve(r *Reserved, at Position, now Time) {
 	res := &modelReservation{key: r.Key, attempt: r.Attempt, tables: map[TableID]*toyChange{}, from: at, until: r.Until}
 	for _, t := range r.Tables {
 		res.tables[t.Table] = toyRules{&m.w.changes}.change(t.Facts)
 		if s := m.spans[t.Table]; s == nil || s.end > 0 {
-			m.spans[t.Table] = &modelSpan{since: at, open: r.Until}
+			m.spans[t.Table] = &modelSpan{since: at, open: r.Until, sinceAt: now}
 		}
 	}
 	m.standing = append(m.standing, res)
@@ -135,12 +137,16 @@ func (m *model) end(key string, attempt uint32, unused bool) {
 }
 
 // rest is the end of an entry.
-func (m *model) rest(next Position) {
+func (m *model) rest(next Position, now Time) {
 	for _, r := range m.standing {
 		r.over = r.over || next >= r.until
 		for id := range r.tables {
-			if s := m.spans[id]; r.over && r.unused {
+			s := m.spans[id]
+			if r.over && r.unused {
 				s.rest = max(s.rest, r.until-s.since)
+			}
+			if r.over && r.from == s.since {
+				s.open = min(s.open, next)
 			}
 		}
 	}
@@ -148,7 +154,8 @@ func (m *model) rest(next Position) {
 	for id, s := range m.spans {
 		held := slices.ContainsFunc(m.standing, func(r *modelReservation) bool { return r.tables[id] != nil })
 		if s.end == 0 && !held {
-			s.end, s.rest = next, max(s.rest, next-s.since)
+			s.end, s.rest, s.restsAt = next, max(s.rest, next-s.since), now+(now-s.sinceAt)
 		}
+		s.rested = s.rested || s.end > 0 && s.end < next && next >= s.end+s.rest && now >= s.restsAt
 	}
 }

@@ -14,6 +14,8 @@ type modelRun struct {
 	m *model
 	s *State
 	n int
+	// now is the time of entries.
+	now Time
 }
 
 func (r *modelRun) path() toyPath { return toyPath(r.integer(1, 12, "path")) }
@@ -140,7 +142,8 @@ func describeDecision(rec Record) string {
 
 // fold appends a decision, through the codec, and brings the naive version along.
 func (r *modelRun) fold(d Decision) {
-	e, err := r.s.Entry(d, 0, "R")
+	r.now += Time(r.s.Next() % 7) // uneven, and now and then it stands still
+	e, err := r.s.Entry(d, r.now, "R")
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -175,7 +178,7 @@ func (r *modelRun) fold(d Decision) {
 		case *FloorRaised:
 			r.m.raise(rec.Floor)
 		case *Reserved:
-			r.m.reserve(rec, e.Position)
+			r.m.reserve(rec, e.Position, e.Time)
 		case *ReservationEnded:
 			r.m.end(rec.Key, math.MaxUint32, true)
 		case *Held:
@@ -183,7 +186,7 @@ func (r *modelRun) fold(d Decision) {
 		}
 	}
 	r.m.turn(e.Position, closed)
-	r.m.rest(e.Position + 1)
+	r.m.rest(e.Position+1, e.Time)
 	r.compare()
 }
 

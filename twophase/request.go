@@ -46,6 +46,9 @@ type CommitRequest struct {
 	// Walked are the versions of ours above the recorded one, up to a part's read
 	// point, as a look-up found them: the transactions in them were read (R14).
 	Walked map[TableID][]FoundVersion
+	// Bystander are tables that its caller may read and not write. Its key does not go
+	// first there: who may not write a table does not hold its writers up.
+	Bystander map[TableID]bool
 }
 
 // Older are facts that the fold has forgotten: of every version after From, up to

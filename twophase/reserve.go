@@ -13,7 +13,7 @@ import (
 
 // Reserved lets the next attempt of a key go first on tables, at positions below Until.
 // It stands behind the Aborted of the attempt that lost, in the same entry. Ignored if
-// the key has a reservation, or one of the tables rests from others.
+// the key has a reservation, or one of the tables rests from others, or has as many as it can.
 type Reserved struct {
 	Key string
 	// Attempt is the one that lost.
@@ -52,13 +52,20 @@ type Reservation struct {
 
 // turn is a span in which a table is reserved, by one key or by several that overlap,
 // and the rest behind it: about as long, so that a table is held up for half of its
-// positions at most, whoever loses there how often.
+// positions at most, and half of the time, whoever loses there how often. Positions alone
+// would not do: while all are held up there are hardly any.
 type turn struct {
-	since Position // of the first reservation
-	open  Position // others may join below it: the end of the first
-	least Position // the rest is no shorter
-	rests Position // when the rest is over; 0 while the table is reserved
+	since   Position // of the first reservation
+	open    Position // others may join below it: the end of the first
+	least   Position // the rest is no shorter
+	rests   Position // when the rest is over; 0 while the table is reserved
+	sinceAt Time     // of the first reservation's entry
+	restsAt Time     // the rest is not over before, by the times of entries
 }
+
+// ReservationsMost are the reservations that one table has at a time. All replicas have
+// to draw the same, so it is part of the codec.
+const ReservationsMost = 16
 
 // Reservations are those that stand, in the order in which their keys go first.
 func (s *State) Reservations() []*Reservation { return s.reservations }
@@ -78,6 +85,17 @@ func (s *State) reservable(id TableID, at Position) bool {
 	return t == nil || s.weak.has(weakReservedTwice) || t.rests == 0 && at < t.open
 }
 
+// heldEnough reports whether a table has as many reservations as it can.
+func heldEnough(id TableID, have []*Reservation) bool {
+	n := 0
+	for _, r := range have {
+		if _, ok := r.Reserves(id); ok {
+			n++
+		}
+	}
+	return n >= ReservationsMost
+}
+
 // endedBy reports whether what became of a later attempt ends the reservation: it is
 // committed, or whoever made it gave it up. One that loses again goes on to go first.
 func (r *Reservation) endedBy(key string, attempt uint32, rule Rule) bool {
@@ -90,13 +108,13 @@ func (f *fold) reserved(r *Reserved) {
 		return
 	}
 	for _, t := range r.Tables {
-		if !f.reservable(t.Table, f.entry.Position) {
+		if !f.reservable(t.Table, f.entry.Position) || heldEnough(t.Table, f.reservations) {
 			return
 		}
 	}
 	for _, t := range r.Tables {
 		if have := f.turns[t.Table]; have == nil || have.rests > 0 {
-			f.turns[t.Table] = &turn{since: f.entry.Position, open: r.Until}
+			f.turns[t.Table] = &turn{since: f.entry.Position, open: r.Until, sinceAt: f.entry.Time}
 		}
 	}
 	f.reservations = append(slices.Clip(f.reservations), &Reservation{Reserved: *r, From: f.entry.Position, Since: f.entry.Time})
@@ -127,7 +145,7 @@ func (f *fold) endReservations() {
 	reserved := map[TableID]bool{}
 	for _, r := range f.reservations {
 		if r.ends || next >= r.Until && !f.weak.has(weakReservedForever) {
-			f.unused(r)
+			f.leaves(r, next)
 			continue
 		}
 		stand = append(stand, r)
@@ -139,17 +157,27 @@ func (f *fold) endReservations() {
 	for id, t := range f.turns {
 		if t.rests == 0 && !reserved[id] {
 			t.rests = next + max(next-t.since, t.least)
-		} else if t.rests > 0 && next >= t.rests {
+			t.restsAt = f.entry.Time + max(f.entry.Time-t.sinceAt, 0)
+		} else if t.rests > 0 && next >= t.rests && (f.entry.Time >= t.restsAt || f.weak.has(weakReservedTimeless)) {
 			delete(f.turns, id)
 		}
 	}
 }
 
-// unused makes tables rest longer that were reserved for a key which did not come back:
-// as if it had held them to the end.
-func (f *fold) unused(r *Reservation) {
+// leaves closes the spans to others that a reservation was the first of, however early
+// it ends: or else one key after the other could join just before the one in front is
+// sent away. And tables rest longer that were reserved for a key which did not come
+// back: as if it had held them to the end.
+func (f *fold) leaves(r *Reservation, next Position) {
 	for _, t := range r.Tables {
-		if turn := f.turns[t.Table]; turn != nil && r.unused {
+		turn := f.turns[t.Table]
+		if turn == nil {
+			continue
+		}
+		if turn.since == r.From && !f.weak.has(weakReservedJoined) {
+			turn.open = min(turn.open, next)
+		}
+		if r.unused {
 			turn.least = max(turn.least, r.Until-turn.since)
 		}
 	}
@@ -181,6 +209,7 @@ func (s *State) reservationsToPB() (out []*recordpb.Reservation, turns []*record
 		t := s.turns[id]
 		turns = append(turns, &recordpb.Turn{
 			Table: string(id), Since: uint64(t.since), Open: uint64(t.open), Least: uint64(t.least), Rests: uint64(t.rests),
+			SinceMs: int64(t.sinceAt), RestsMs: int64(t.restsAt),
 		})
 	}
 	return out, turns
@@ -195,6 +224,7 @@ func (s *State) loadReservations(h *recordpb.CheckpointHead) {
 	for _, t := range h.GetTurns() {
 		s.turns[TableID(t.GetTable())] = &turn{
 			since: Position(t.GetSince()), open: Position(t.GetOpen()), least: Position(t.GetLeast()), rests: Position(t.GetRests()),
+			sinceAt: Time(t.GetSinceMs()), restsAt: Time(t.GetRestsMs()),
 		}
 	}
 }

@@ -13,6 +13,7 @@ type hotTable struct {
 	s       *State
 	reserve Reserve
 	waits   []*Committed // appends that stand behind the reader
+	now     Time
 }
 
 // decide has one request decided, and what waits before it, and publishes all of it.
@@ -23,8 +24,7 @@ func (h *hotTable) decide(c *Committed) *Outcome {
 	for i := range all {
 		reqs[i].Commit = &CommitRequest{Record: all[i]}
 	}
-	view := &toyView{toyRules{&h.m.w.changes}, &toyState{meta: 1, schema: 1}, nil}
-	d := Decide(h.s, reqs, DecideInput{Rules: view.rules, Views: map[TableID]View{"A": view}, Reserve: h.reserve})
+	d := Decide(h.s, reqs, h.input())
 	h.waits = nil
 	for i, a := range d.Answers {
 		if a.Behind != nil {
@@ -42,9 +42,14 @@ func (h *hotTable) decide(c *Committed) *Outcome {
 			}
 			p.Tables = append(p.Tables, pt)
 		}
-		h.fold(Decide(h.s, []Request{{Record: p}}, DecideInput{Rules: view.rules}))
+		h.fold(Decide(h.s, []Request{{Record: p}}, h.input()))
 	}
 	return h.s.Outcome(c.Txn)
+}
+
+func (h *hotTable) input() DecideInput {
+	view := &toyView{toyRules{&h.m.w.changes}, &toyState{meta: 1, schema: 1}, nil}
+	return DecideInput{Rules: view.rules, Views: map[TableID]View{"A": view, "B": view}, Reserve: h.reserve}
 }
 
 func (h *hotTable) fold(d Decision) {
@@ -52,7 +57,7 @@ func (h *hotTable) fold(d Decision) {
 	if len(d.Records) == 0 {
 		return
 	}
-	e, err := h.s.Entry(d, 0, "R")
+	e, err := h.s.Entry(d, h.now, "R")
 	if err != nil {
 		h.Fatal(err)
 	}

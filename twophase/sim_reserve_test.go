@@ -112,7 +112,14 @@ func (w *world) stageAgain(j *job, was *Committed, r *replica) bool {
 type reserves struct {
 	standing []*standing // in order
 	within   []*standing // those that stand, or stood, at some place in the entry
-	spans    map[TableID][2]Position
+	spans    map[TableID]*held
+	now      Time // of the newest entry that is checked
+}
+
+// held is when a table was reserved: from the first that is, until nobody is any more.
+type held struct {
+	since, end     Position
+	sinceAt, endAt Time
 }
 
 // standing is a reservation, and the keys that may go before it.
@@ -154,7 +161,7 @@ func (c *checker) reservations(e *Entry) {
 				c.beaten(rec)
 			}
 		case *Reserved:
-			c.begins(rec, e.Position)
+			c.begins(rec, e)
 		case *ReservationEnded:
 			c.reserves.standing = slices.DeleteFunc(c.reserves.standing, func(s *standing) bool { return s.Key == rec.Key && s.from == rec.From })
 		}
@@ -162,11 +169,15 @@ func (c *checker) reservations(e *Entry) {
 	c.reserves.standing = slices.DeleteFunc(c.reserves.standing, func(s *standing) bool { return s.Until <= e.Position+1 })
 	for _, s := range c.reserves.standing {
 		for _, t := range s.Tables {
-			span := c.reserves.spans[t.Table]
-			span[1] = e.Position + 1
-			c.reserves.spans[t.Table] = span
+			c.reserves.spans[t.Table].end = e.Position + 1
 		}
 	}
+	for _, s := range c.reserves.within {
+		for _, t := range s.Tables {
+			c.reserves.spans[t.Table].endAt = e.Time
+		}
+	}
+	c.reserves.now = max(c.reserves.now, e.Time)
 	c.sameReservations()
 }
 
@@ -194,28 +205,34 @@ func (c *checker) endOf(key string, attempt uint32) {
 	})
 }
 
-// begins checks that a table has rested for as long as it was held up before.
-func (c *checker) begins(r *Reserved, at Position) {
+// begins checks that a table has rested for as long as it was held up before, in
+// positions and in time, and that nobody joins but while the first one stands.
+func (c *checker) begins(r *Reserved, e *Entry) {
+	at := e.Position
 	if c.reserves.spans == nil {
-		c.reserves.spans = map[TableID][2]Position{}
+		c.reserves.spans = map[TableID]*held{}
 	}
 	n := &standing{Reserved: r, from: at}
 	for _, s := range c.reserves.standing {
 		n.elders = append(n.elders, s.Key)
 	}
 	for _, t := range r.Tables {
-		held := slices.ContainsFunc(c.reserves.within, func(s *standing) bool { return s.reserves(t.Table) != nil })
 		span, ok := c.reserves.spans[t.Table]
+		stands := func(s *standing) bool { return s.reserves(t.Table) != nil }
+		first := func(s *standing) bool { return stands(s) && s.from == span.since }
 		switch {
-		case ok && held: // joins
-			if first := span[0] + c.w.reserve.Positions; at >= first {
-				c.w.fail(reservedHalf, "%s is reserved since %d, and %s joins at %d", t.Table, span[0], r.Key, at)
+		case ok && slices.ContainsFunc(c.reserves.within, stands): // joins
+			if end := span.since + c.w.reserve.Positions; at >= end || !slices.ContainsFunc(c.reserves.within, first) {
+				c.w.fail(reservedHalf, "%s is reserved since %d, and %s joins at %d", t.Table, span.since, r.Key, at)
 			}
+			c.counts["reservation joins"]++
 			continue
-		case ok && at < span[1]+(span[1]-span[0]):
-			c.w.fail(reservedHalf, "%s was reserved from %d to %d, and is again at %d", t.Table, span[0], span[1], at)
+		case ok && at < span.end+(span.end-span.since):
+			c.w.fail(reservedHalf, "%s was reserved from %d to %d, and is again at %d", t.Table, span.since, span.end, at)
+		case ok && c.reserves.now < span.endAt+max(span.endAt-span.sinceAt, 0):
+			c.w.fail(reservedHalf, "%s was reserved from %d ms to %d, and is again at %d", t.Table, span.sinceAt, span.endAt, c.reserves.now)
 		}
-		c.reserves.spans[t.Table] = [2]Position{at, at + 1}
+		c.reserves.spans[t.Table] = &held{since: at, end: at + 1, sinceAt: e.Time, endAt: e.Time}
 	}
 	c.reserves.standing = append(c.reserves.standing, n)
 	c.reserves.within = append(c.reserves.within, n)

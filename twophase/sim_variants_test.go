@@ -62,6 +62,8 @@ var variants = []variant{
 	{"R18", "a table is shown once it is decided", weakShowsUnborn, snapshotComplete, "B9", nil},
 	{"reservations", "a commit overtakes the key that goes first", weakOvertakesReserved, reservedFirst, "", starve},
 	{"reservations", "a table rests from none", weakReservedTwice, reservedHalf, "", starve},
+	{"reservations", "others join behind the first", weakReservedJoined, reservedHalf, "", starve},
+	{"reservations", "a table rests by positions alone", weakReservedTimeless, reservedHalf, "", starve},
 	{"reservations", "one ends when its key commits, or never", weakReservedForever, resolves, "", starve},
 	{"R22", "puts under a checkpoint", weakUnderCheckpoint, staysCleaned, "A11", func(p *profile) { p.clean = 0.6; p.jump = 0.03 }},
 	{"R22", "the highest number settled is the marker", weakSettledMarker, noFalseReplaced, "A19", func(p *profile) { p.clean = 0.6; p.jump = 0.03 }},

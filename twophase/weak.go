@@ -53,6 +53,8 @@ const (
 	weakOvertakesReserved                      // reservations: a commit is decided before the key that goes first
 	weakReservedTwice                          // reservations: a table rests from none
 	weakReservedForever                        // reservations: nothing but its key's commit ends one
+	weakReservedJoined                         // reservations: others join though the first one has ended
+	weakReservedTimeless                       // reservations: a table rests by positions alone
 
-	weakLast = weakReservedForever
+	weakLast = weakReservedTimeless
 )

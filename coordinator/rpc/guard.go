@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/txcoord/txcoord/coordinator"
 	"github.com/txcoord/txcoord/coordinator/access"
@@ -143,7 +144,8 @@ func (g guard) Commit(ctx context.Context, q coordinator.CommitRequest) (coordin
 			return coordinator.Outcome{}, err
 		}
 	}
-	if err := g.reads(ctx, q.Reads); err != nil {
+	var err error
+	if q.Reads, err = g.reads(ctx, q.Reads); err != nil {
 		return coordinator.Outcome{}, err
 	}
 	if err := g.releases(ctx, q.Releases); err != nil {
@@ -153,13 +155,17 @@ func (g guard) Commit(ctx context.Context, q coordinator.CommitRequest) (coordin
 	return g.outcome(o), g.redacted(err)
 }
 
-func (g guard) reads(ctx context.Context, reads []coordinator.ReadOnly) error {
-	for _, r := range reads {
+// reads asks for the right to read tables, and notes which of them the caller may not
+// write: those it cannot hold up, by losing there on purpose.
+func (g guard) reads(ctx context.Context, reads []coordinator.ReadOnly) ([]coordinator.ReadOnly, error) {
+	out := slices.Clone(reads)
+	for i, r := range reads {
 		if err := g.on(ctx, r.Table, access.Read); err != nil {
-			return err
+			return nil, err
 		}
+		out[i].Bystander = !g.rights.On(g.nameOf(ctx, r.Table), access.Write)
 	}
-	return nil
+	return out, nil
 }
 
 func (g guard) releases(ctx context.Context, tables []string) error {
@@ -178,7 +184,8 @@ func (g guard) CommitOnce(ctx context.Context, q coordinator.OnceRequest) (coord
 			return coordinator.Outcome{}, "", err
 		}
 	}
-	if err := g.reads(ctx, q.Reads); err != nil {
+	var err error
+	if q.Reads, err = g.reads(ctx, q.Reads); err != nil {
 		return coordinator.Outcome{}, "", err
 	}
 	if err := g.releases(ctx, q.Releases); err != nil {

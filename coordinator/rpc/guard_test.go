@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	client "github.com/txcoord/txcoord/clients/go"
 	"github.com/txcoord/txcoord/coordinator"
 	"github.com/txcoord/txcoord/coordinator/access"
 	"github.com/txcoord/txcoord/coordinator/rpc"
@@ -312,5 +313,61 @@ func TestAnUnknownCatalogIsNotTold(t *testing.T) {
 	_, err := c.GetStatus(as(t.Context(), tokens["root"]), &pb.GetStatusRequest{Catalog: "none"})
 	if status.Code(err) != codes.NotFound {
 		t.Errorf("no catalog, to root: %v", err)
+	}
+}
+
+// TestBystanders: the catalog is told which of the tables that a transaction reads its
+// caller may not write, whatever the request calls them.
+func TestBystanders(t *testing.T) {
+	reader, known := access.NewToken("reader", nil)
+	writer, knownToo := access.NewToken("writer", nil)
+	path := filepath.Join(t.TempDir(), "access.yaml")
+	file := "tokens:\n- {principal: reader, sha256: " + known.SHA256 + "}\n- {principal: writer, sha256: " + knownToo.SHA256 + "}\n" + `roles:
+  reader: [{catalogs: [default], tables: [in], actions: [read]}, {catalogs: [default], tables: [own], actions: [write]}]
+  writer: [{catalogs: [default], tables: [in, own], actions: [read, write]}]
+bindings:
+- {role: reader, principals: ['token:reader']}
+- {role: writer, principals: ['token:writer']}
+`
+	if err := os.WriteFile(path, []byte(file), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a, err := access.Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := inAndOut()
+	var got []coordinator.ReadOnly
+	f.commit = func(_ context.Context, q coordinator.CommitRequest) (coordinator.Outcome, error) {
+		got = q.Reads
+		return coordinator.Outcome{Txn: id1}, nil
+	}
+	f.commitOnce = func(_ context.Context, q coordinator.OnceRequest) (coordinator.Outcome, string, error) {
+		got = q.Reads
+		return coordinator.Outcome{Txn: id1}, "tok", nil
+	}
+	c := dial(t, rpc.Config{Catalogs: map[string]rpc.Catalog{"default": f}, Access: a})
+	for token, want := range map[string]bool{reader: true, writer: false} {
+		for _, table := range []string{"in", "t-00000000000000aa", "file:///w/in"} {
+			reads := []*pb.ReadParticipant{{Table: table, Read: whole}}
+			calls := map[string]func(ctx context.Context) error{
+				"Commit": func(ctx context.Context) error {
+					_, err := c.Commit(ctx, &pb.CommitRequest{Token: "t", Tables: []*pb.TableParts{parts("own", digest)}, Reads: reads})
+					return err
+				},
+				"CommitOnce": func(ctx context.Context) error {
+					_, err := c.CommitOnce(ctx, &pb.CommitOnceRequest{Key: "k", Reads: reads, Tables: []*pb.OnceTable{{Table: "own", Read: client.Blind(), Actions: []byte(addLine)}}})
+					return err
+				},
+			}
+			for name, call := range calls {
+				got = nil
+				if err := call(as(t.Context(), token)); err != nil {
+					t.Errorf("%s of %s: %v", name, table, err)
+				} else if len(got) != 1 || got[0].Bystander != want {
+					t.Errorf("%s of %s: the catalog is told %+v, want a bystander: %v", name, table, got, want)
+				}
+			}
+		}
 	}
 }

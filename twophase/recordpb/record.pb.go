@@ -3747,6 +3747,8 @@ type Turn struct {
 	Open          uint64                 `protobuf:"varint,3,opt,name=open,proto3" json:"open,omitempty"`
 	Least         uint64                 `protobuf:"varint,4,opt,name=least,proto3" json:"least,omitempty"`
 	Rests         uint64                 `protobuf:"varint,5,opt,name=rests,proto3" json:"rests,omitempty"`
+	SinceMs       int64                  `protobuf:"varint,6,opt,name=since_ms,json=sinceMs,proto3" json:"since_ms,omitempty"`
+	RestsMs       int64                  `protobuf:"varint,7,opt,name=rests_ms,json=restsMs,proto3" json:"rests_ms,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3812,6 +3814,20 @@ func (x *Turn) GetLeast() uint64 {
 func (x *Turn) GetRests() uint64 {
 	if x != nil {
 		return x.Rests
+	}
+	return 0
+}
+
+func (x *Turn) GetSinceMs() int64 {
+	if x != nil {
+		return x.SinceMs
+	}
+	return 0
+}
+
+func (x *Turn) GetRestsMs() int64 {
+	if x != nil {
+		return x.RestsMs
 	}
 	return 0
 }
@@ -5307,13 +5323,15 @@ const file_twophase_recordpb_record_proto_rawDesc = "" +
 	"\vReservation\x127\n" +
 	"\breserved\x18\x01 \x01(\v2\x1b.txcoord.record.v1.ReservedR\breserved\x12\x12\n" +
 	"\x04from\x18\x02 \x01(\x04R\x04from\x12\x19\n" +
-	"\bsince_ms\x18\x03 \x01(\x03R\asinceMs\"r\n" +
+	"\bsince_ms\x18\x03 \x01(\x03R\asinceMs\"\xa8\x01\n" +
 	"\x04Turn\x12\x14\n" +
 	"\x05table\x18\x01 \x01(\tR\x05table\x12\x14\n" +
 	"\x05since\x18\x02 \x01(\x04R\x05since\x12\x12\n" +
 	"\x04open\x18\x03 \x01(\x04R\x04open\x12\x14\n" +
 	"\x05least\x18\x04 \x01(\x04R\x05least\x12\x14\n" +
-	"\x05rests\x18\x05 \x01(\x04R\x05rests\"}\n" +
+	"\x05rests\x18\x05 \x01(\x04R\x05rests\x12\x19\n" +
+	"\bsince_ms\x18\x06 \x01(\x03R\asinceMs\x12\x19\n" +
+	"\brests_ms\x18\a \x01(\x03R\arestsMs\"}\n" +
 	"\x05Lease\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1a\n" +
 	"\bsnapshot\x18\x02 \x01(\x04R\bsnapshot\x12\x12\n" +
