@@ -3,6 +3,7 @@ package coordinator
 import (
 	"context"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -50,6 +51,9 @@ func (c *Catalog) newRef(key string, attempt uint32, ttl time.Duration) (txnRef,
 	}
 	def(&ref.attempt, 1)
 	ref.id = twophase.DeriveTxnID(c.journal.Meta().Catalog, key, ref.attempt)
+	if err := c.attemptFits(ref); err != nil {
+		return txnRef{}, err
+	}
 	if why := notText(key); why != "" && !(utf8.ValidString(key) && c.decided(ref.id)) { // an old key gets its old answer
 		return txnRef{}, fieldError("key", key, why, "use text of one line, in UTF-8")
 	}
@@ -77,20 +81,40 @@ func (c *Catalog) begun(ref txnRef) Begun {
 	return b
 }
 
+// attemptFits refuses an attempt past the limit: whoever counts one up looks at those
+// below it. One that was decided when the limit was higher keeps its answer.
+func (c *Catalog) attemptFits(ref txnRef) error {
+	limit := c.cfg.Limits.KeyAttempts
+	if int64(ref.attempt) <= int64(limit) || c.decided(ref.id) {
+		return nil
+	}
+	return fieldError("attempt", fmt.Sprint(ref.attempt), fmt.Sprintf("is past the limit key_attempts of %d", limit),
+		"give the attempt after the last aborted one of the key, or a new key; attempt n commits only when all before it are aborted")
+}
+
 // attempts are the decided attempts of a key: all up to one, and those after it as
-// far as they follow each other.
+// far as they follow each other. Those past the limit key_attempts are left out, but
+// for that one: the fold is locked meanwhile.
 func (c *Catalog) attempts(s *twophase.State, key string, upTo uint32) []Outcome {
 	var out []Outcome
-	for n := uint32(1); ; n++ {
+	look := func(n uint32) bool {
 		id := twophase.DeriveTxnID(s.Catalog(), key, n)
 		o := s.Outcome(id)
-		if o == nil && n > upTo {
-			return out
-		}
 		if o != nil {
 			out = append(out, c.outcomeOf(s, id, o).named(key, n))
 		}
+		return o != nil
 	}
+	limit := uint32(min(int64(c.cfg.Limits.KeyAttempts), math.MaxUint32-1))
+	for n := uint32(1); n <= limit; n++ {
+		if !look(n) && n > upTo {
+			return out
+		}
+	}
+	if upTo > limit {
+		look(upTo)
+	}
+	return out
 }
 
 func (c *Catalog) extend(ctx context.Context, r BeginRequest) (Begun, error) {

@@ -81,6 +81,7 @@ type Config struct {
 // error of a request that is past it.
 type Limits struct {
 	KeyBytes          int           // of a client's key; 512
+	KeyAttempts       int           // the highest attempt of a key; 10,000
 	TTL               time.Duration // of a transaction if it does not say; 1 h
 	MaxTTL            time.Duration // 24 h
 	TablesPerTxn      int           // 10,000
@@ -125,6 +126,7 @@ type Limits struct {
 
 func (l Limits) withDefaults() Limits {
 	def(&l.KeyBytes, 512)
+	def(&l.KeyAttempts, 10_000)
 	def(&l.TTL, time.Hour)
 	def(&l.MaxTTL, 24*time.Hour)
 	def(&l.TablesPerTxn, 10_000)

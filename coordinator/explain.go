@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -140,11 +141,15 @@ func (e *explainer) add(f Finding) {
 // catalog: what stands in the way of all tables.
 func (e *explainer) catalog() {
 	if err := e.c.ledger.stopped(); err != nil {
-		e.add(Finding{
+		f := Finding{
 			Code: FoundCatalogStopped, Blocks: true,
 			Text:   "the whole catalog takes no writes: its journal does not fit what was folded or published",
 			Remedy: "look at the server's log; was the store put back to an older state?",
-		})
+		}
+		if errors.Is(err, twophase.ErrDamaged) {
+			f.Text, f.Remedy = "the whole catalog takes no writes, since its journal is damaged"+because(err), damagedRemedy
+		}
+		e.add(f)
 	}
 	for _, t := range e.c.troubles.list() {
 		if t.Place == placeStore || t.Place == e.c.row(e.id).URI || t.Place == e.c.cfg.Warehouse {

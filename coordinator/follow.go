@@ -120,10 +120,19 @@ func (c *Catalog) watchRing(ctx context.Context, store lock.Watcher, moved chan<
 // from then on. Close it and Open it again; it starts from the newest checkpoint.
 func (c *Catalog) Behind() <-chan struct{} { return c.behind }
 
-// lapped stops this replica, if err says that the ring has gone past it.
+// stopsLedger: what the journal answered is no error of its store, which may be gone at
+// the next try.
+func stopsLedger(err error) bool {
+	return errors.Is(err, lock.ErrBehind) || errors.Is(err, lock.ErrShort) || errors.Is(err, twophase.ErrDamaged)
+}
+
+// lapped stops this replica for an error that stopsLedger.
 func (c *Catalog) lapped(err error) error {
 	if errors.Is(err, lock.ErrBehind) {
 		c.behindOnce.Do(func() { close(c.behind) })
+	}
+	if errors.Is(err, twophase.ErrDamaged) && c.ledger.stopped() == nil {
+		c.log.Error("the journal is damaged; the catalog takes no writes", "error", err)
 	}
 	return c.ledger.fail(err)
 }

@@ -24,7 +24,7 @@ func (c *Catalog) catchUp(ctx context.Context) error {
 		case errors.Is(err, lock.ErrNotFilled):
 			c.atHead(at)
 			return nil
-		case errors.Is(err, lock.ErrBehind), errors.Is(err, lock.ErrShort):
+		case stopsLedger(err):
 			return c.ledgerError(c.lapped(err))
 		case err != nil:
 			return c.storeError(err)
@@ -47,7 +47,7 @@ func (c *Catalog) foldBegun(ctx context.Context) error {
 			window[i], err = c.journal.Read(ctx, from+twophase.Position(i))
 			return err
 		})
-		if errors.Is(err, lock.ErrBehind) {
+		if stopsLedger(err) {
 			return c.ledgerError(c.lapped(err))
 		}
 		if err != nil {

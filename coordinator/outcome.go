@@ -142,7 +142,8 @@ func (c *Catalog) find(r OutcomeRequest) (txnRef, error) {
 			})
 		}
 	}
-	return txnRef{id: twophase.DeriveTxnID(c.journal.Meta().Catalog, r.Key, attempt), key: r.Key, attempt: attempt}, nil
+	ref := txnRef{id: twophase.DeriveTxnID(c.journal.Meta().Catalog, r.Key, attempt), key: r.Key, attempt: attempt}
+	return ref, c.attemptFits(ref)
 }
 
 // resolve aborts what is undecided. It needs the token, or a time of first use that

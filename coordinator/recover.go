@@ -102,9 +102,11 @@ func damagedEntry(err error) error {
 		return err
 	}
 	return &Error{Reason: JournalContradiction, Cause: err, Message: "the catalog takes no writes, since its journal is damaged" + because(err) +
-		": put the store's item back, from a version or a backup of it, and start the servers again; if there is none, stop all servers " +
-		"and run txcoord rebuild (docs/operations.md, When the journal is lost)"}
+		": " + damagedRemedy}
 }
+
+const damagedRemedy = "put the store's item back, from a version or a backup of it, and start the servers again; if there is none, stop all servers " +
+	"and run txcoord rebuild (docs/operations.md, When the journal is lost)"
 
 func (c *Catalog) readCheckpoint(ctx context.Context, ref twophase.ObjectRef) ([]byte, error) {
 	b, err := c.own.get(ctx, "checkpoints/"+ref.Name)
@@ -161,17 +163,17 @@ func (c *Catalog) checkpointBefore(ctx context.Context, at twophase.Checkpointed
 		return before, false, nil
 	}
 	if err != nil {
-		return before, false, err
+		return before, false, damagedEntry(err)
 	}
 	e, err := twophase.DecodeEntry(raw)
 	if err != nil {
-		return before, false, err
+		return before, false, damagedEntry(err)
 	}
 	_, err = c.journal.Read(ctx, e.Checkpoint.Position)
 	if errors.Is(err, lock.ErrBehind) {
 		return before, false, nil
 	}
-	return e.Checkpoint, err == nil, err
+	return e.Checkpoint, err == nil, damagedEntry(err)
 }
 
 func wrongWith(err error) string {

@@ -3,7 +3,6 @@ package coordinator
 import (
 	"bytes"
 	"context"
-	"errors"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -329,7 +328,7 @@ func (s *sequencer) append(ctx context.Context, e *twophase.Entry, group []*subm
 	raw, at, began := e.Encode(), s.c.cfg.Boot(), time.Now()
 	filled, err = s.c.journal.Append(ctx, e.Position, raw, writes...)
 	if err != nil {
-		if errors.Is(err, lock.ErrBehind) || errors.Is(err, lock.ErrShort) {
+		if stopsLedger(err) {
 			err = s.c.lapped(err)
 		}
 		return false, nil, err

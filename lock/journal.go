@@ -162,6 +162,10 @@ type slot struct {
 	revision Revision
 }
 
+// read reads the slot of a position: ErrDamaged if it holds no entry, or another than the
+// wanted one, whose checksum does not fit. Where that one would be taken for an entry to
+// be replaced, it may be the wanted one with a damaged header. Of the wanted one the
+// checksum is its decoder's to look at.
 func (j *Journal) read(ctx context.Context, pos twophase.Position) (slot, error) {
 	item, err := j.store.Get(ctx, j.key(pos))
 	if errors.Is(err, ErrNotFound) {
@@ -171,6 +175,9 @@ func (j *Journal) read(ctx context.Context, pos twophase.Position) (slot, error)
 		return slot{}, err
 	}
 	at, err := twophase.EntryPosition(item.Value)
+	if err == nil && at != pos {
+		err = twophase.CheckEntry(item.Value)
+	}
 	if err != nil {
 		return slot{}, fmt.Errorf("journal key %s: %w", item.Key, err)
 	}
@@ -195,7 +202,8 @@ func (j *Journal) note(pos twophase.Position, rev Revision) {
 	}
 }
 
-// Read returns the entry at a position: ErrNotFilled, ErrBehind or ErrShort otherwise.
+// Read returns the entry at a position: ErrNotFilled, ErrBehind, ErrShort or
+// twophase.ErrDamaged otherwise.
 func (j *Journal) Read(ctx context.Context, pos twophase.Position) ([]byte, error) {
 	s, err := j.read(ctx, pos)
 	if err != nil {
@@ -231,7 +239,7 @@ func (j *Journal) Next(ctx context.Context) (twophase.Position, error) {
 		}
 		pos := twophase.Position(i + 1)
 		var s slot
-		s, failed = j.read(ctx, pos)
+		s, failed = j.read(ctx, base+pos)
 		return failed != nil || s.entry == nil || s.position != base+pos
 	})
 	if failed != nil {
@@ -245,7 +253,8 @@ func (j *Journal) Next(ctx context.Context) (twophase.Position, error) {
 // effects until the position is seen filled, through errors of the store, for as
 // long as ctx lives: when ctx ends the outcome is unknown. ErrBehind if the journal
 // went on past the position, ErrShort if it went back, ErrTooLarge if the store
-// cannot take the entry at all.
+// cannot take the entry at all, twophase.ErrDamaged if the slot holds what nobody
+// appended, also where that is what the entry would have replaced.
 //
 // The writes in with are durable before the entry, or together with it; also where
 // the position is lost.
@@ -273,7 +282,7 @@ func (j *Journal) Append(ctx context.Context, pos twophase.Position, entry []byt
 				continue
 			}
 		}
-		if errors.Is(err, ErrTooLarge) || errors.Is(err, ErrShort) {
+		if errors.Is(err, ErrTooLarge) || errors.Is(err, ErrShort) || errors.Is(err, twophase.ErrDamaged) {
 			return nil, fmt.Errorf("append entry %d: %w", pos, err)
 		}
 		// The store answered an error, or unknown and then nothing: once more, later.

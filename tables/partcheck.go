@@ -14,12 +14,13 @@ import (
 // for delta-rs and DuckDB, whose kernel reads the values of all files. What counts as one
 // is what that kernel and Spark both take: Delta's partition value serialization.
 
-// partitionTypes checks the values of adds. Removes may name whatever is there.
+// partitionTypes checks the values of adds: each is one of its column's type, and none is
+// null where the schema has no nulls. Removes may name whatever is there.
 func (p *Profile) partitionTypes(a *Actions) error {
 	bad := map[int]int{} // the column, by the index of the values
 	for i, values := range a.Partitions {
 		for at, v := range values {
-			if at < len(p.types) && !v.Null && !fitsType(p.types[at], v.Value) {
+			if at < len(p.types) && (p.needsValue(at) && v.Null || !v.Null && !fitsType(p.types[at], v.Value)) {
 				bad[i] = at
 				break
 			}
@@ -35,12 +36,25 @@ func (p *Profile) partitionTypes(a *Actions) error {
 			continue
 		}
 		v := a.Partitions[f.Partition][at]
+		if v.Null {
+			return &InputError{
+				Line: f.Line, Field: "add.partitionValues." + v.Column, Rule: twophase.RuleSchema,
+				Reason: "is null or empty, and the table's schema says that the column is never null",
+				Remedy: "give its value, or make the column nullable first",
+			}
+		}
 		return &InputError{
 			Line: f.Line, Field: "add.partitionValues." + v.Column, Value: cut(v.Value), Rule: twophase.RuleSchema,
 			Reason: "is no value of the column's type " + p.types[at], Remedy: formOf(p.types[at]),
 		}
 	}
 	return nil
+}
+
+// needsValue reports whether a partition column is one that is never null.
+func (p *Profile) needsValue(at int) bool {
+	n, ok := p.schema.nodes[p.keys[at]]
+	return ok && !n.nullable
 }
 
 var intBits = map[string]int{"byte": 8, "short": 16, "integer": 32, "long": 64}

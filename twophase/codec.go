@@ -294,6 +294,10 @@ func recordFromPB(m *recordpb.Record) (Record, error) {
 	return nil, ErrUnknownRecord
 }
 
+// CheckEntry is ErrDamaged if the bytes do not fit their checksum, which the entries of
+// every build have.
+func CheckEntry(b []byte) error { return checkSeal(b) }
+
 // EntryPosition reads the position of an entry without its records and without a look
 // at its checksum, also of one that another build wrote. ErrDamaged if it has none.
 func EntryPosition(b []byte) (Position, error) {

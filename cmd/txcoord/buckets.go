@@ -74,7 +74,7 @@ type bucketOptions struct {
 	values url.Values
 }
 
-func (o bucketOptions) bad(remedy string) error { return usage("--bucket", o.flag, remedy) }
+func (o bucketOptions) bad(remedy string) error { return usage("--bucket", shown(o.flag), remedy) }
 
 func (o bucketOptions) get(name string) string { return o.values.Get(name) }
 

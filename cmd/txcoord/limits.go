@@ -33,6 +33,7 @@ var limits = []limit{
 	{quota.NameStreams, "of one principal in one catalog under way at a time: parts streamed in, and watches; 0 for none", "1000", principal(quota.NameStreams)},
 	{"idle_ping", "without traffic, after which a connection is asked whether it lives", "30s", func(c *Config) any { return &c.rpc.IdlePing }},
 	{"key_bytes", "of a client's key", "512", func(c *Config) any { return &c.coordinator.KeyBytes }},
+	{"key_attempts", "of one key: the highest number of one", "10000", func(c *Config) any { return &c.coordinator.KeyAttempts }},
 	{"default_ttl", "of a transaction that does not say", "1h", func(c *Config) any { return &c.coordinator.TTL }},
 	{"transaction_ttl", "of a transaction, at most", "24h", func(c *Config) any { return &c.coordinator.MaxTTL }},
 	{"tables_per_transaction", "that a transaction writes or reads", "10000", func(c *Config) any { return &c.coordinator.TablesPerTxn }},

@@ -27,7 +27,7 @@ type sharedLog struct {
 
 // parseLogStore reads dynamodb://table?region=…&endpoint=…&profile=…&scheme=s3a&ttl=24h&timeout=3s.
 func parseLogStore(s string) (*sharedLog, error) {
-	bad := func(remedy string) (*sharedLog, error) { return nil, usage("--log-store", clean(s), remedy) }
+	bad := func(remedy string) (*sharedLog, error) { return nil, usage("--log-store", shown(s), remedy) }
 	rest, ok := strings.CutPrefix(s, "dynamodb://")
 	table, query, _ := strings.Cut(rest, "?")
 	if !ok || table == "" || strings.ContainsAny(table, "/@") {

@@ -97,7 +97,7 @@ func (f StoreFlags) find(catalog string, env lookup, log *slog.Logger) (*journal
 	scheme, rest, _ := strings.Cut(f.Store, ":")
 	i := slices.IndexFunc(storeKinds, func(k storeKind) bool { return k.scheme == scheme })
 	if i < 0 {
-		return nil, usage("--store", clean(f.Store), "write one of "+storeForms())
+		return nil, usage("--store", shown(f.Store), "write one of "+storeForms())
 	}
 	return storeKinds[i].parse(storeSpec{f, rest, catalog, env, log})
 }
@@ -112,8 +112,22 @@ func clean(store string) string {
 	return scheme + "://…@" + after
 }
 
+// shown is a URL as an error about it shows it: without options, whose values may be
+// secrets that somebody expects to go there. The error names the option that is wrong.
+func shown(s string) string {
+	place, options, ok := strings.Cut(s, "?")
+	switch {
+	case !ok:
+		return clean(s)
+	case !strings.Contains(place, "@") && strings.Contains(options, "@"): // the ? may be one of a password's
+		scheme, _, _ := strings.Cut(place, ":")
+		return scheme + "://…"
+	}
+	return clean(place) + "?…"
+}
+
 // bad is an error about the store's URL, which is shown without secrets.
-func (s storeSpec) bad(remedy string) error { return usage("--store", clean(s.Store), remedy) }
+func (s storeSpec) bad(remedy string) error { return usage("--store", shown(s.Store), remedy) }
 
 // place splits a URL of the store: //<authority>/<path>?<options>. Names of options
 // that it does not know are refused.
