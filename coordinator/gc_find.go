@@ -310,6 +310,10 @@ func (g *collector) judgeOne(part located, it *garbage) (why string, age time.Du
 		// See sweeper.outlived; the object's age says how long it is there at least.
 		return "it is of the life before a rebuild", g.age(it.modified)
 	}
+	if g.c.openTxns.orphaned(part.Txn) {
+		// It expires when a transaction would that began when its first part was found.
+		return fmt.Sprintf("nobody knows transaction %s, and it has not expired", part.Txn), 0
+	}
 	return "", 0
 }
 

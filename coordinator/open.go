@@ -35,6 +35,8 @@ type openTxn struct {
 	expires time.Duration
 	tables  map[twophase.TableID]*StagedTable
 	pieces  []located
+	// adopted: only what it has staged is known of it, and from when it was found.
+	adopted bool
 	// noted: it has an advisory record. Calls that stage and commit in one make none.
 	noted bool
 	// by is the principal for whom it counts; empty if it counts for nobody here. charged
@@ -58,6 +60,7 @@ type openRecord struct {
 	Writer    string    `json:"writer,omitempty"`
 	Begun     time.Time `json:"begun"`
 	Deadline  time.Time `json:"deadline"`
+	Adopted   bool      `json:"adopted,omitempty"`
 	// Tables, and how many bytes and parts are staged for each.
 	Tables []string `json:"tables,omitempty"`
 	Bytes  []int64  `json:"bytes,omitempty"`
@@ -111,7 +114,9 @@ func (o *openTxns) insert(by quota.Caller, ref txnRef, client string, note bool)
 	if left := ref.deadline.Sub(o.c.cfg.Now()); o.c.cfg.Boot()+left > t.expires {
 		t.expires, t.ref.deadline = o.c.cfg.Boot()+left, ref.deadline
 	}
-	t.noted = t.noted || note
+	if note {
+		t.noted, t.adopted = true, false
+	}
 	o.changedLocked(t)
 	ref.begun = t.ref.begun
 	return ref, nil
@@ -171,22 +176,6 @@ func (o *openTxns) known(ref txnRef) txnRef {
 		ref.begun = t.ref.begun
 	}
 	return ref
-}
-
-// adopt takes up a piece that was staged before this process, of a transaction that
-// is not decided. It is listed, and expires like others.
-func (o *openTxns) adopt(id located, bytes int64) {
-	o.mu.Lock()
-	t := o.m[id.Txn]
-	counted := t != nil && t.counted
-	if counted && !slices.Contains(t.pieces, id) {
-		t.pieces = append(t.pieces, id)
-	}
-	o.mu.Unlock()
-	if !counted {
-		ref := txnRef{id: id.Txn, begun: id.Begun, deadline: o.c.cfg.Now().Add(o.c.cfg.Limits.MaxTTL)}
-		o.staged(ref, "", id, o.c.row(id.Table).Name, bytes, false)
-	}
 }
 
 // done takes decided transactions out. It returns the pieces that were staged for
@@ -325,7 +314,7 @@ func (o *openTxns) save(ctx context.Context, id twophase.TxnID) error {
 	if ok {
 		rec := openRecord{
 			Txn: id.String(), Key: t.ref.key, Attempt: t.ref.attempt, Position: uint64(t.ref.begun), Client: t.client,
-			Begun: t.begun, Deadline: t.ref.deadline,
+			Begun: t.begun, Deadline: t.ref.deadline, Adopted: t.adopted,
 		}
 		if t.by != "" {
 			rec.Principal, rec.Writer = t.by, o.c.replicas.writer()
@@ -355,7 +344,7 @@ func (o *openTxns) restore(id twophase.TxnID, rec *openRecord) {
 	if t == nil {
 		return
 	}
-	t.begun, t.counted = rec.Begun, true
+	t.begun, t.counted, t.adopted = rec.Begun, true, rec.Adopted
 	for table, st := range staged {
 		t.tables[table] = st
 	}

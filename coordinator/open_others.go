@@ -3,6 +3,7 @@ package coordinator
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/txcoord/txcoord/coordinator/quota"
@@ -54,7 +55,7 @@ func (o *openTxns) take(id twophase.TxnID, rec *openRecord, deadline time.Time) 
 	_, _ = o.insert(quota.Caller{}, ref, rec.Client, false) // nobody's here: is not refused
 	o.mu.Lock()
 	if t := o.m[id]; t != nil {
-		t.ref.deadline, t.begun, t.counted = deadline, rec.Begun, true
+		t.ref.deadline, t.begun, t.counted, t.adopted = deadline, rec.Begun, true, rec.Adopted
 		t.noted = true // it has a record, which goes when it is decided
 		for table, st := range staged {
 			t.tables[table] = st
@@ -115,4 +116,38 @@ func (o *openTxns) extended(ctx context.Context, id twophase.TxnID) bool {
 	defer o.mu.Unlock()
 	t := o.m[id]
 	return t != nil && t.expires >= o.c.cfg.Boot()
+}
+
+// adopt takes up a piece that was staged before this process, of a transaction that
+// is not decided. It is listed, and expires like others: its record keeps the deadline
+// over the next start, which would find the piece anew.
+func (o *openTxns) adopt(id located, bytes int64) {
+	o.mu.Lock()
+	t := o.m[id.Txn]
+	known, counted := t != nil, t != nil && t.counted
+	if counted && !slices.Contains(t.pieces, id) {
+		t.pieces = append(t.pieces, id)
+	}
+	o.mu.Unlock()
+	if !counted {
+		ref := txnRef{id: id.Txn, begun: id.Begun, deadline: o.c.cfg.Now().Add(o.c.cfg.Limits.MaxTTL)}
+		o.staged(ref, "", id, o.c.row(id.Table).Name, bytes, !known)
+	}
+	if known {
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if t := o.m[id.Txn]; t != nil {
+		t.adopted = true
+		o.markLocked(id.Txn)
+	}
+}
+
+// orphaned: of an undecided transaction nothing is known but what it has staged.
+func (o *openTxns) orphaned(id twophase.TxnID) bool {
+	o.mu.Lock()
+	t := o.m[id]
+	o.mu.Unlock()
+	return (t == nil || t.adopted) && !o.c.decided(id)
 }

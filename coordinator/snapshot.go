@@ -334,7 +334,11 @@ func (c *Catalog) Tag(ctx context.Context, name string, v twophase.SnapshotVersi
 	if gone != nil {
 		return nil, errors.Join(gone, c.untag(ctx, name, v, was))
 	}
-	warnings := c.holdWarnings(ctx, hold{what: "tag " + name, snapshot: v}, set)
+	var warnings []string
+	if was != 0 && was != v {
+		warnings = append(warnings, fmt.Sprintf("tag %s named snapshot %d until now, and names %d", name, was, v))
+	}
+	warnings = append(warnings, c.holdWarnings(ctx, hold{what: "tag " + name, snapshot: v}, set)...)
 	if err != nil {
 		warnings = append(warnings, messageOf(err))
 	}

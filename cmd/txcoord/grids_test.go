@@ -201,3 +201,12 @@ func TestPendingIsSaid(t *testing.T) {
 	}
 	same(t, "txcoord: committed, but not on all tables yet: orders is frozen\ntxcoord: warning: table t: …\n", stderr.String())
 }
+
+// TestExactly: a limit is not rounded.
+func TestExactly(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		time.Hour: "1h", 61 * time.Minute: "1h1m", 70 * time.Minute: "1h10m", 25 * time.Hour: "25h", time.Hour + time.Second: "1h0m1s", time.Minute: "1m", 10 * time.Second: "10s", 0: "0s",
+	} {
+		same(t, want, exactly(d))
+	}
+}

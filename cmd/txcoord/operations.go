@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	client "github.com/txcoord/txcoord/clients/go"
 	txcoordv1 "github.com/txcoord/txcoord/proto/txcoord/v1"
@@ -86,9 +87,15 @@ func (c *tablesFreeze) Run(ctx context.Context, s *session) error {
 		if err != nil {
 			return err
 		}
+		if f := a.GetTable().GetFreeze(); f.GetCause() == txcoordv1.FreezeCause_FREEZE_CAUSE_OPERATOR && len(c.Reason) <= maxReason && f.GetReason() != c.Reason {
+			s.note("table %s was frozen before, since %s, and keeps its reason %q: unfreeze it first for another", c.Table, f.GetSince().AsTime().Format(time.RFC3339), f.GetReason())
+		}
 		return s.showTable(a, a.GetTable())
 	})
 }
+
+// maxReason is how much of a reason is recorded.
+const maxReason = 1024
 
 type tablesUnfreeze struct {
 	tableArg

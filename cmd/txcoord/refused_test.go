@@ -69,6 +69,18 @@ func TestOutputJSON(t *testing.T) {
 	}
 }
 
+// TestAccessCheckOfABareName: a principal without its kind is nobody's, which is said.
+func TestAccessCheckOfABareName(t *testing.T) {
+	rules := filepath.Join(t.TempDir(), "access.yaml")
+	put(t, rules, "roles:\n  w: [{catalogs: [default], tables: [\"o*\"], actions: [read]}]\nbindings: [{role: w, principals: [\"token:etl\"]}]\n")
+	for principal, hint := range map[string]bool{"etl": true, "token:etl": false, "anonymous": false} {
+		got := txcoord(t, nil, "", "access", "check", rules, "--principal", principal)
+		if got.code != 0 || strings.Contains(got.stderr, "token:"+principal) != hint {
+			t.Errorf("%s: exit %d, %s", principal, got.code, got.stderr)
+		}
+	}
+}
+
 // TestErrorsOfManyTables: each line of standard error is JSON, also where some tables
 // failed and some did not.
 func TestErrorsOfManyTables(t *testing.T) {

@@ -289,6 +289,9 @@ func (c *accessCheckCommand) Run(s *session) error {
 		}
 	}
 	answer := object{{"principal", c.Principal}, {"catalog", s.Catalog}, {"table", c.Table}, {"actions", may}}
+	if !strings.Contains(c.Principal, ":") && c.Principal != access.Anonymous {
+		s.note("principals have a kind in front: token:%s is the one of a token, cert:%s of a certificate", c.Principal, c.Principal)
+	}
 	if len(may) == 0 {
 		return s.tell(fmt.Sprintf("%s may do nothing with table %s of catalog %s", c.Principal, c.Table, s.Catalog), answer)
 	}

@@ -186,6 +186,10 @@ func TestTablesFreeze(t *testing.T) {
 			t.Errorf("%s", got)
 		}
 	}
+	again := txcoord(t, s.env, "", "tables", "freeze", "orders", "--reason", "two")
+	if again.code != 0 || !strings.Contains(again.stderr, `keeps its reason "audit until noon"`) {
+		t.Errorf("frozen with another reason: exit %d: %s", again.code, again.stderr)
+	}
 	same(t, "orders\n", s.ok("tables", "list", "--frozen", "-o", "id"))
 	same(t, "orders\n", s.ok("top", "-o", "id"))
 	same(t, "3\n", s.ok("status", "-o", "id"))
