@@ -148,6 +148,7 @@ func (o *openTxns) adopt(id located, bytes int64) {
 func (o *openTxns) orphaned(id twophase.TxnID) bool {
 	o.mu.Lock()
 	t := o.m[id]
+	orphan := t == nil || t.adopted
 	o.mu.Unlock()
-	return (t == nil || t.adopted) && !o.c.decided(id)
+	return orphan && !o.c.decided(id)
 }
