@@ -62,9 +62,13 @@ func TestBundleStaysForWhatIsUndecided(t *testing.T) {
 	w.commit("seed slow", blind("slow", "0"))
 	w.settle()
 	release := make(chan struct{})
-	hold <- release
-	done := []chan error{w.background("first", blind("first", "1"))}
-	w.eventually("a bundle is on its way", func() bool { return held.Load() == 1 })
+	var done []chan error
+	for i := range coordinator.BatchesAtOnce { // as many as there may be, so that others wait
+		hold <- release
+		name := fmt.Sprint("first ", i)
+		done = append(done, w.background(name, blind("first", name)))
+		w.eventually("a bundle is on its way", func() bool { return held.Load() == int64(i+1) })
+	}
 	done = append(done, w.background("quick", blind("quick", "1")))
 	w.eventually("one waits", func() bool { return w.catalog.Bundling() == 1 })
 	undecided := make(chan error, 1)

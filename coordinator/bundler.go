@@ -12,8 +12,8 @@ import (
 )
 
 // bundler makes small pieces durable ahead of the entries that will name them, where the
-// store takes one key per request. While one bundle is on its way calls queue, and when it
-// is there all that waits goes into the next: a lone one never waits, and many share.
+// store takes one key per request. While some batches are on their way calls queue, and when
+// one is there all that waits goes into the next: a lone one never waits, and many share.
 // The sequencer's entries go on meanwhile.
 type bundler struct {
 	c     *Catalog
@@ -55,7 +55,15 @@ func (b *bundler) put(ctx context.Context, chunks [][]packed) ([]twophase.Bundle
 }
 
 func (b *bundler) run(ctx context.Context) {
+	var carrying sync.WaitGroup
+	defer carrying.Wait()
+	room := make(chan struct{}, batchesAtOnce)
 	for {
+		select {
+		case room <- struct{}{}:
+		case <-ctx.Done():
+			return
+		}
 		select {
 		case <-b.ready:
 		case <-ctx.Done():
@@ -65,9 +73,16 @@ func (b *bundler) run(ctx context.Context) {
 		calls := b.waiting
 		b.waiting = nil
 		b.mu.Unlock()
-		b.carry(ctx, calls)
+		carrying.Go(func() {
+			b.carry(ctx, calls)
+			<-room
+		})
 	}
 }
+
+// batchesAtOnce is how many batches of calls are on their way together: more make calls wait
+// less, and share less.
+const batchesAtOnce = 4
 
 // bundlePutLimit ends the put of a bundle that hangs: what is in it then goes with its entry.
 const bundlePutLimit = 10 * time.Second

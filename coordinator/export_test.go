@@ -18,7 +18,7 @@ func (c *Catalog) Queued() int {
 	return c.seq.queue.Len() + len(c.seq.own)
 }
 
-// Bundling is how many calls wait for a bundle behind the one that is in flight.
+// Bundling is how many calls wait for a bundle behind those that are in flight.
 func (c *Catalog) Bundling() int {
 	c.bundler.mu.Lock()
 	defer c.bundler.mu.Unlock()
@@ -36,3 +36,6 @@ func (c *Catalog) Held(who string, r quota.Resource) int64 { return c.book.Held(
 
 // Backlog is how much waits to be decided or published.
 func (c *Catalog) Backlog() int64 { return c.backlog.budget.Used() }
+
+// BatchesAtOnce is how many batches of bundles may be on their way.
+const BatchesAtOnce = batchesAtOnce

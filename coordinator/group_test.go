@@ -85,20 +85,23 @@ func TestPayloadsDoNotHoldUpEntries(t *testing.T) {
 	}
 	call("first")
 	w.eventually("an entry is on its way", func() bool { return held.Load() == 1 })
-	holdBundle <- releaseBundle
-	call("next")
-	w.eventually("a bundle is on its way", func() bool { return held.Load() == 2 })
+	const alone = coordinator.BatchesAtOnce // as many as there may be, so that others wait
+	for i := range alone {
+		holdBundle <- releaseBundle
+		call(fmt.Sprint("alone", i))
+		w.eventually("a bundle is on its way", func() bool { return held.Load() == int64(i+2) })
+	}
 	for i := range 8 {
 		call(fmt.Sprint("next", i))
 	}
 	w.eventually("the others' payloads wait for it", func() bool { return w.catalog.Bundling() == 8 })
 	close(releaseBundle)
-	w.eventually("all payloads are durable meanwhile", func() bool { return bundles.Load() == 3 && w.catalog.Queued() == 9 })
+	w.eventually("all payloads are durable meanwhile", func() bool { return bundles.Load() == alone+2 && w.catalog.Queued() == alone+8 })
 	close(release)
 	calls.Wait()
 	w.settle()
-	if n := bundles.Load(); n != 3 {
-		t.Errorf("ten payloads, of which one was alone and one went before eight, took %d items", n)
+	if n := bundles.Load(); n != alone+2 {
+		t.Errorf("payloads of %d calls, of which %d were alone and the others went together, took %d items", alone+9, alone+1, n)
 	}
 }
 

@@ -4,10 +4,12 @@ import datetime
 import decimal
 import json
 import os
+import signal
 import socket
 import ssl
 import threading
 import unittest
+import unittest.mock
 
 import grpc
 import pyarrow as pa
@@ -283,6 +285,21 @@ class ClientTest(unittest.TestCase):
                 pass
             except OSError:
                 return
+
+    def test_replicas(self):
+        """One address at which nobody listens, one whose server is paused, and one that serves."""
+        with socket.create_server(("127.0.0.1", 0)) as gone:
+            nobody = "127.0.0.1:%d" % gone.getsockname()[1]
+        paused = Server()
+        self.addCleanup(paused.close)
+        paused.process.send_signal(signal.SIGSTOP)
+        with unittest.mock.patch("txcoord.client._TRY_FOR", 0.3):
+            with txcoord.Client(",".join([nobody, paused.address, self.server.address]), retry_for=60) as client:
+                for i in range(4):
+                    client.transact(f"r{i}", lambda tx: tx.append("items", items(i)))
+                lines = b"".join(json.dumps({"txn": {"appId": f"a{i}", "version": 1}}).encode() + b"\n" for i in range(40_000))
+                client.transact("streamed", lambda tx: tx.stage("items", lines))
+        self.assertEqual(sorted(self.rows("items").column("order_id").to_pylist()), [0, 1, 2, 3])
 
     def test_large_parts_are_streamed(self):
         lines = b"".join(
