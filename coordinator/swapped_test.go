@@ -1,16 +1,73 @@
 package coordinator_test
 
 import (
+	"context"
+	"iter"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/txcoord/txcoord/coordinator"
+	"github.com/txcoord/txcoord/tables/objstore"
 	"github.com/txcoord/txcoord/twophase"
 )
 
-// swap exchanges what lies below two tables' places.
-func (w *world) swap(a, b string) {
+// atOnce is a store on which somebody else changes many objects between two requests of
+// ours: whoever holds the lock.
+type atOnce struct {
+	objstore.Store
+	sync.RWMutex
+}
+
+func (a *atOnce) over(s objstore.Store) objstore.Store {
+	a.Store = s
+	return a
+}
+
+func (a *atOnce) Get(ctx context.Context, key string, r objstore.Range) ([]byte, objstore.Info, error) {
+	a.RLock()
+	defer a.RUnlock()
+	return a.Store.Get(ctx, key, r)
+}
+
+func (a *atOnce) Stat(ctx context.Context, key string) (objstore.Info, error) {
+	a.RLock()
+	defer a.RUnlock()
+	return a.Store.Stat(ctx, key)
+}
+
+func (a *atOnce) PutIfAbsent(ctx context.Context, key string, data []byte) error {
+	a.RLock()
+	defer a.RUnlock()
+	return a.Store.PutIfAbsent(ctx, key, data)
+}
+
+// List lists before it yields: who asks something else on the way must not wait for the
+// lock that the listing holds.
+func (a *atOnce) List(ctx context.Context, o objstore.ListOptions) iter.Seq2[objstore.Entry, error] {
+	a.RLock()
+	defer a.RUnlock()
+	type line struct {
+		entry objstore.Entry
+		err   error
+	}
+	var all []line
+	for entry, err := range a.Store.List(ctx, o) {
+		all = append(all, line{entry, err})
+	}
+	return func(yield func(objstore.Entry, error) bool) {
+		for _, l := range all {
+			if !yield(l.entry, l.err) {
+				return
+			}
+		}
+	}
+}
+
+// swap exchanges what lies below two tables' places, with nothing below them in between.
+func (w *world) swap(a, b string, between func()) {
 	w.t.Helper()
 	before := w.keys()
 	for key := range before {
@@ -18,6 +75,7 @@ func (w *world) swap(a, b string) {
 			w.drop(name)
 		}
 	}
+	between()
 	for key, content := range before {
 		if name, ok := strings.CutPrefix(key, "object: "+a+"/"); ok {
 			w.put(b+"/"+name, content)
@@ -32,25 +90,17 @@ func (w *world) swap(a, b string) {
 // take-over is refused and writes nothing, and both go on when the folders are back.
 func TestSwappedFolders(t *testing.T) {
 	t.Parallel()
-	w := &world{}
-	w.cfg.Limits.OwnerInterval = 5 * time.Millisecond
-	w.open(t)
-	for _, name := range []string{"t", "u"} {
-		w.create(name, twophase.ModeExclusive)
-		w.commit("1"+name, blind(name, "1"))
+	var objects atOnce
+	w := &world{wrapObjects: objects.over}
+	swap := func() {
+		objects.Lock()
+		defer objects.Unlock()
+		w.swap("t", "u", func() {})
 	}
-	w.settle()
-	w.swap("t", "u")
+	w.openTwo(t)
+	swap()
 	for _, name := range []string{"t", "u"} {
-		other := map[string]string{"t": "u", "u": "t"}[name]
-		w.eventually("it is seen at "+name, func() bool {
-			for _, f := range w.explain(name).Findings {
-				if f.Code == coordinator.FoundOwnedElsewhere {
-					return strings.Contains(f.Text, "that of table "+other+" of this catalog") && strings.Contains(f.Remedy, "put the folders back")
-				}
-			}
-			return false
-		})
+		w.eventually("it is seen at "+name, func() bool { return w.seenSwapped(name) })
 		before := w.object(ownerKey(name))
 		_, _, err := w.catalog.Register(w.ctx(), coordinator.RegisterRequest{Name: name, URI: w.uri(name), Mode: twophase.ModeExclusive, TakeOver: true})
 		own := wantReason(t, "take over "+name, err, coordinator.TableOwned)
@@ -58,7 +108,7 @@ func TestSwappedFolders(t *testing.T) {
 			t.Errorf("%v", own)
 		}
 	}
-	w.swap("t", "u")
+	swap()
 	w.eventually("both take commits again", func() bool {
 		_, err := w.try("2", blind("t", "2"), blind("u", "2"))
 		return err == nil
@@ -71,6 +121,59 @@ func TestSwappedFolders(t *testing.T) {
 	if o := w.owner("t"); o.Table != w.info("t").ID {
 		t.Errorf("%+v", o)
 	}
+}
+
+// The same, seen half done: a look falls between the folders' going and their coming, and
+// both logs are gone. That freezes (R22), the swap is named beside it, and when the folders
+// are back the operator's word is all that both need.
+func TestSwappedFoldersSeenHalfDone(t *testing.T) {
+	t.Parallel()
+	w := &world{}
+	w.openTwo(t)
+	names := []string{"t", "u"}
+	w.swap("t", "u", func() {
+		w.eventually("both are seen gone", func() bool {
+			return !slices.ContainsFunc(names, func(name string) bool { return w.info(name).Frozen == nil })
+		})
+	})
+	for _, name := range names {
+		if f := w.info(name).Frozen; f.Cause != twophase.CauseReplaced {
+			t.Errorf("%s: %+v", name, f)
+		}
+		w.eventually("the swap is named at "+name, func() bool { return w.seenSwapped(name) })
+		if err := w.resolve(name); err == nil {
+			t.Errorf("%s is resolved over the other's log", name)
+		}
+	}
+	w.swap("t", "u", func() {})
+	for _, name := range names {
+		w.eventually(name+" is resolved", func() bool { return w.resolve(name) == nil })
+	}
+	w.eventually("both take commits again", func() bool {
+		_, err := w.try("2", blind("t", "2"), blind("u", "2"))
+		return err == nil
+	})
+}
+
+// openTwo opens a world with two exclusive tables, a commit in each, whose owner objects
+// are looked at all the time.
+func (w *world) openTwo(t *testing.T) {
+	w.cfg.Limits.OwnerInterval = 5 * time.Millisecond
+	w.open(t)
+	for _, name := range []string{"t", "u"} {
+		w.create(name, twophase.ModeExclusive)
+		w.commit("1"+name, blind(name, "1"))
+	}
+	w.settle()
+}
+
+// seenSwapped: what explains t or u says that the other's folder lies at its place.
+func (w *world) seenSwapped(name string) bool {
+	other := map[string]string{"t": "u", "u": "t"}[name]
+	return slices.ContainsFunc(w.explain(name).Findings, func(f coordinator.Finding) bool {
+		return f.Code == coordinator.FoundOwnedElsewhere &&
+			strings.Contains(f.Text, "that of table "+other+" of this catalog") && strings.Contains(f.Remedy, "put the folders back")
+	})
 }
 
 // The newest version goes while the server runs and trusts what it saw shortly before: who
