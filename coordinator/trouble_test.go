@@ -139,7 +139,7 @@ func TestFullTable(t *testing.T) {
 	w.open(t)
 	w.create("t", twophase.ModeExclusive)
 	full.Store(true)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	o, _, err := w.catalog.CommitOnce(ctx, once("k", blind("t", "1")))
 	if err != nil || o.Committed == nil || !strings.Contains(o.Committed.PendingReason, "no space is left") {

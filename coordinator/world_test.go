@@ -127,6 +127,7 @@ func (w *world) tryStart() error {
 	if w.wrapObjects != nil {
 		w.seen = w.wrapObjects(w.objects)
 	}
+	cfg.Store, w.seen = holdUp(cfg.Store, w.seen)
 	if cfg.Log == nil && testing.Verbose() {
 		cfg.Log = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelInfo}))
 	}

@@ -169,10 +169,17 @@ func TestSecondProcessIsRefusedQuickly(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = bufio.NewReader(out).ReadString('\n')
-	start := time.Now()
-	wantOpenError(t, path, "another process", "stop that one", "a file of its own")
-	if took := time.Since(start); took > time.Second {
-		t.Errorf("the refusal took %v", took)
+	// A machine with other things to do may hold a refusal up, but not all of them.
+	quickest := time.Hour
+	for range 10 {
+		start := time.Now()
+		wantOpenError(t, path, "another process", "stop that one", "a file of its own")
+		if quickest = min(quickest, time.Since(start)); quickest <= time.Second {
+			break
+		}
+	}
+	if quickest > time.Second {
+		t.Errorf("the quickest of ten refusals took %v", quickest)
 	}
 	if err := errors.Join(err, cmd.Process.Kill()); err != nil {
 		t.Fatal(err)
