@@ -24,14 +24,19 @@ func builds(t *testing.T) (now, next string) {
 	t.Helper()
 	dir := t.TempDir()
 	now, next = filepath.Join(dir, "now"), filepath.Join(dir, "next")
-	for out, tags := range map[string]string{now: "", next: "txcoord_next"} {
-		cmd := exec.CommandContext(t.Context(), "go", "build", "-tags", tags, "-o", out, "./cmd/txcoord")
-		cmd.Dir = ".."
-		if text, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("build %s: %v\n%s", out, err, text)
-		}
-	}
+	build(t, now, "")
+	build(t, next, "txcoord_next")
 	return now, next
+}
+
+// build makes the program, with build tags or none.
+func build(t *testing.T, out, tags string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-tags", tags, "-o", out, "./cmd/txcoord")
+	cmd.Dir = ".."
+	if text, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("build %s: %v\n%s", out, err, text)
+	}
 }
 
 // program is a running `txcoord serve`.
@@ -45,6 +50,12 @@ type program struct {
 // startBuild starts a build on a store, and waits until it serves or ends.
 func startBuild(t *testing.T, binary, warehouse, store string) *program {
 	t.Helper()
+	return startProgram(t, binary, "--warehouse", warehouse, "--store", store, "--limit", "heartbeat=300ms", "--limit", "follow_interval=100ms")
+}
+
+// startProgram starts `serve` with arguments, and waits until it serves or ends.
+func startProgram(t *testing.T, binary string, args ...string) *program {
+	t.Helper()
 	dir := t.TempDir()
 	p := &program{log: filepath.Join(dir, "log"), ended: make(chan struct{})}
 	log, err := os.Create(p.log)
@@ -53,8 +64,7 @@ func startBuild(t *testing.T, binary, warehouse, store string) *program {
 	}
 	defer log.Close()
 	ready := filepath.Join(dir, "ready")
-	p.cmd = exec.Command(binary, "serve", "--listen", "127.0.0.1:0", "--warehouse", warehouse, "--store", store, "--ready-file", ready,
-		"--limit", "heartbeat=300ms", "--limit", "follow_interval=100ms")
+	p.cmd = exec.Command(binary, append([]string{"serve", "--listen", "127.0.0.1:0", "--ready-file", ready}, args...)...)
 	p.cmd.Stdout, p.cmd.Stderr = log, log
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
