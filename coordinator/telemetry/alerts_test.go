@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -37,11 +38,11 @@ var alerts = []alert{
 	},
 	{
 		"TxcoordPublicationLate", "warning", "2m", `max by (catalog) ({txcoord.publish.lag}) > 60`,
-		"What catalog {{ $labels.catalog }} has decided is not in its tables since {{ $value }} s.",
+		`What catalog {{ $labels.catalog }} has decided is not in its tables since {{ $value | printf "%.0f" }} s.`,
 	},
 	{
 		"TxcoordManifestLate", "warning", "2m", `min by (catalog) ({txcoord.manifest.age}) > 60`,
-		"A snapshot of catalog {{ $labels.catalog }} has no manifest since {{ $value }} s: readers of the warehouse alone see an old state.",
+		`A snapshot of catalog {{ $labels.catalog }} has no manifest since {{ $value | printf "%.0f" }} s: readers of the warehouse alone see an old state.`,
 	},
 	{
 		"TxcoordRingFills", "critical", "5m", `max by (catalog) ({txcoord.ring.free} / {txcoord.ring.slots}) < 0.5`,
@@ -69,7 +70,7 @@ var alerts = []alert{
 	},
 	{
 		"TxcoordAppendsSlow", "warning", "10m", `histogram_quantile(0.99, sum by (catalog, le) (rate({txcoord.commit.phase.duration}_bucket{phase="append"}[5m]))) > 1`,
-		"One in a hundred decisions of catalog {{ $labels.catalog }} takes more than {{ $value }} s.",
+		`One in a hundred decisions of catalog {{ $labels.catalog }} takes more than {{ $value | printf "%.1f" }} s.`,
 	},
 	{
 		"TxcoordForeignCommits", "info", "15m", `sum by (catalog, engine) (increase({txcoord.foreign.commits}[15m])) > 100`,
@@ -116,4 +117,54 @@ func TestAlerts(t *testing.T) {
 		}
 	}
 	same(t, "deploy/prometheus/alerts.yaml", b.String())
+}
+
+var seriesLine = regexp.MustCompile(`\{series: '(\w+)\{(.*)\}', values: `)
+
+// deploy/prometheus/alerts.test.yaml feeds Prometheus with series that replicas show, so
+// that no alert is tried on what there never is.
+func TestAlertsAreTriedOnSeriesOfTheList(t *testing.T) {
+	text, err := os.ReadFile("../../deploy/prometheus/alerts.test.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := seriesLine.FindAllStringSubmatch(string(text), -1)
+	if lines := strings.Count(string(text), "series:"); lines-strings.Count(string(text), "input_series:") != len(all) {
+		t.Errorf("%d lines with a series, of which %d are understood", lines, len(all))
+	}
+	for _, s := range all {
+		m, bounded := metricOf(s[1])
+		if m == nil {
+			t.Errorf("%s is no series of the list", s[1])
+			continue
+		}
+		possible := map[string][]string{"catalog": nil, "instance": nil}
+		for _, l := range m.Labels {
+			possible[l.Name] = l.Values
+		}
+		if bounded {
+			possible["le"] = []string{"+Inf"}
+			for _, b := range m.Buckets {
+				possible["le"] = append(possible["le"], fmt.Sprint(b))
+			}
+		}
+		for pair := range strings.SplitSeq(s[2], ",") {
+			name, value, _ := strings.Cut(pair, "=")
+			if values, ok := possible[name]; !ok || values != nil && !slices.Contains(values, strings.Trim(value, `"`)) {
+				t.Errorf("%s never has %s", s[1], pair)
+			}
+		}
+	}
+}
+
+// metricOf is the metric of a series, and whether the series is one of a histogram's
+// buckets; nil if there is none.
+func metricOf(series string) (m *telemetry.Metric, bounded bool) {
+	for _, m := range telemetry.Metrics() {
+		name, rest := m.Prometheus(), strings.TrimPrefix(series, m.Prometheus())
+		if strings.HasPrefix(series, name) && (rest == "" && m.Kind != telemetry.Histogram || m.Kind == telemetry.Histogram && (rest == "_bucket" || rest == "_count" || rest == "_sum")) {
+			return m, rest == "_bucket"
+		}
+	}
+	return nil, false
 }

@@ -20,21 +20,22 @@ import (
 )
 
 // Tool returns the binary of a program that tests run, of a module below tools/, as it
-// does with servers; or skips the test and says why there is none.
-func Tool(t testing.TB, module, pkg string) string {
+// does with servers; or skips the test and says why there is none. Flags are those of
+// `go build`.
+func Tool(t testing.TB, module, pkg string, flags ...string) string {
 	t.Helper()
-	return require(t, func(ctx context.Context) (string, error) { return tool(ctx, module, pkg) })
+	return require(t, func(ctx context.Context) (string, error) { return tool(ctx, module, pkg, flags...) })
 }
 
 // tool returns the binary of a package in a module below tools/, building it if the
 // cache holds none of this version. Safe to call from several processes at once:
 // one builds, the others wait.
-func tool(ctx context.Context, module, pkg string) (string, error) {
+func tool(ctx context.Context, module, pkg string, flags ...string) (string, error) {
 	source, err := inRepository("tools", module)
 	if err != nil {
 		return "", err
 	}
-	key, err := sourceKey(source)
+	key, err := sourceKey(source, flags)
 	if err != nil {
 		return "", fmt.Errorf("name the version of %s: %w", module, err)
 	}
@@ -57,14 +58,14 @@ func tool(ctx context.Context, module, pkg string) (string, error) {
 	if isFile(binary) {
 		return binary, nil
 	}
-	return binary, build(ctx, source, pkg, binary)
+	return binary, build(ctx, source, pkg, binary, flags)
 }
 
 // build compiles beside the binary's place and renames, so that what stands in the
 // cache is complete.
-func build(ctx context.Context, source, pkg, binary string) error {
+func build(ctx context.Context, source, pkg, binary string, flags []string) error {
 	part := binary + ".part"
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", part, pkg)
+	cmd := exec.CommandContext(ctx, "go", slices.Concat([]string{"build", "-o", part}, flags, []string{pkg})...)
 	cmd.Dir = source
 	cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=readonly")
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -76,8 +77,8 @@ func build(ctx context.Context, source, pkg, binary string) error {
 	return nil
 }
 
-// sourceKey is a hash over what a tool is built from.
-func sourceKey(source string) (string, error) {
+// sourceKey is a hash over what a tool is built from, and how.
+func sourceKey(source string, flags []string) (string, error) {
 	names, err := filepath.Glob(filepath.Join(source, "*"))
 	if err != nil {
 		return "", err
@@ -89,6 +90,9 @@ func sourceKey(source string) (string, error) {
 			return "", err
 		}
 		fmt.Fprintf(h, "%s %d\n%s", filepath.Base(name), len(b), b)
+	}
+	for _, f := range flags {
+		fmt.Fprintf(h, "%s\n", f)
 	}
 	return hex.EncodeToString(h.Sum(nil))[:12], nil
 }
