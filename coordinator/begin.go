@@ -25,6 +25,7 @@ func (c *Catalog) Begin(ctx context.Context, r BeginRequest) (Begun, error) {
 	if err != nil {
 		return Begun{}, err
 	}
+	about(ctx, ref.id)
 	if ref, err = c.openTxns.add(quota.CallerOf(ctx), ref, r.Client); err != nil {
 		return Begun{}, err
 	}
@@ -125,6 +126,7 @@ func (c *Catalog) extend(ctx context.Context, r BeginRequest) (Begun, error) {
 	if err != nil {
 		return Begun{}, err
 	}
+	about(ctx, ref.id)
 	ttl := r.TTL
 	def(&ttl, c.cfg.Limits.TTL)
 	if ttl < 0 || ttl > c.cfg.Limits.MaxTTL {

@@ -19,6 +19,7 @@ func (c *Catalog) Commit(ctx context.Context, r CommitRequest) (Outcome, error) 
 	if err != nil {
 		return Outcome{}, err
 	}
+	about(ctx, ref.id)
 	ctx, work := c.cfg.Telemetry.Commit(ctx, ref.id)
 	o, err := c.commit(ctx, ref, r)
 	c.answered(ctx, work, ref.id, o, err)

@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"context"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -49,19 +50,22 @@ func (s *sequencer) handOver(group []*submission, last []byte) {
 		default:
 			return // enough are under way
 		}
-		forward := sub.forward
+		forward, of := sub.forward, slog.Attr{}
 		sub.forward = nil
-		if !s.c.spawn(func(ctx context.Context) { s.forwardTo(ctx, forward, e.Writer) }) {
+		if sub.request.Commit != nil {
+			of = TxnAttr(sub.request.Commit.Record.Txn)
+		}
+		if !s.c.spawn(func(ctx context.Context) { s.forwardTo(ctx, forward, of, e.Writer) }) {
 			<-s.forwards
 		}
 	}
 }
 
-func (s *sequencer) forwardTo(ctx context.Context, forward Forward, address string) {
+func (s *sequencer) forwardTo(ctx context.Context, forward Forward, of slog.Attr, address string) {
 	defer func() { <-s.forwards }()
 	ctx, cancel := context.WithTimeout(ctx, forwardLimit)
 	defer cancel()
 	if err := forward(ctx, address); err != nil && ctx.Err() == nil {
-		s.c.log.Debug("a commit that was sent on to another replica", "address", address, "error", err)
+		s.c.log.Debug("a commit that was sent on to another replica", of, "address", address, "error", err)
 	}
 }

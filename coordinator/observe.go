@@ -58,7 +58,7 @@ func (c *Catalog) answered(ctx context.Context, work telemetry.Work, id twophase
 	if !c.log.Enabled(ctx, slog.LevelDebug) {
 		return
 	}
-	all := []slog.Attr{slog.String("transaction", id.String()), slog.String("outcome", string(outcome))}
+	all := []slog.Attr{TxnAttr(id), slog.String("outcome", string(outcome))}
 	if err != nil {
 		all = append(all, slog.String("reason", failure(err)))
 	} else if o.Committed != nil {

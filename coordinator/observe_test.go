@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -270,15 +271,13 @@ func (l *logged) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-func (l *logged) has(part string) bool {
+// has reports whether one line has all parts.
+func (l *logged) has(parts ...string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, s := range l.lines {
-		if strings.Contains(s, part) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(l.lines, func(line string) bool {
+		return !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(line, part) })
+	})
 }
 
 func (l *logged) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }

@@ -22,6 +22,7 @@ func (c *Catalog) CommitOnce(ctx context.Context, r OnceRequest) (Outcome, strin
 		return Outcome{}, "", err
 	}
 	ref = c.openTxns.known(ref)
+	about(ctx, ref.id)
 	ctx, work := c.cfg.Telemetry.Commit(ctx, ref.id)
 	o, token, err := c.commitOnce(ctx, ref, r)
 	c.answered(ctx, work, ref.id, o, err)

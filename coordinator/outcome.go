@@ -81,6 +81,7 @@ func (c *Catalog) Outcome(ctx context.Context, r OutcomeRequest) (Outcome, time.
 	if err != nil {
 		return Outcome{}, since, err
 	}
+	about(ctx, ref.id)
 	if o, ok := c.decidedOutcome(ref.id); ok {
 		return c.namedOutcome(ctx, o.named(ref.key, ref.attempt)), since, nil
 	}
@@ -173,8 +174,10 @@ func (c *Catalog) Abort(ctx context.Context, r OutcomeRef, reason string) (Outco
 		if err != nil {
 			return Outcome{}, err
 		}
+		about(ctx, ref.id)
 		return c.abort(ctx, ref, twophase.RuleClient, reason)
 	}
+	about(ctx, r.Txn)
 	if err := c.catchUp(ctx); err != nil {
 		return Outcome{}, err
 	}
@@ -206,6 +209,9 @@ func (c *Catalog) abort(ctx context.Context, ref txnRef, rule twophase.Rule, rea
 	o, ok := c.decidedOutcome(ref.id)
 	if !ok {
 		return Outcome{}, &Error{Reason: OutcomeUnknown, Message: "the outcome is not known yet; repeat the call"}
+	}
+	if a := o.Aborted; a != nil {
+		c.log.DebugContext(ctx, "aborted", TxnAttr(ref.id), "rule", a.Rule.String())
 	}
 	return o, nil
 }

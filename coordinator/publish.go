@@ -103,10 +103,10 @@ func (p *publisher) round(ctx context.Context, id twophase.RoundID) {
 		if !open {
 			return
 		}
-		found, failures := p.publish(ctx, plan)
+		found, failures := p.publish(ctx, id, plan)
 		if len(failures) == 0 && !held {
 			if err := p.close(ctx, id, found); err != nil && ctx.Err() == nil {
-				p.c.log.Warn("record a publication", "round", id, "error", err)
+				p.c.log.Warn("record a publication", "round", id.String(), p.c.roundAttr(id), "error", err)
 			}
 			if !p.isOpen(id) {
 				return
@@ -167,7 +167,7 @@ func (p *publisher) plan(id twophase.RoundID) (work []tableWork, held, open bool
 // commit makes a transaction impossible on an open table, nothing of it is visible yet
 // on most (R13). The round needs them all anyway. A table that lacks a staged part waits
 // for an operator, and holds up none of the others.
-func (p *publisher) publish(ctx context.Context, work []tableWork) ([]twophase.PublishedTable, map[twophase.TableID]error) {
+func (p *publisher) publish(ctx context.Context, id twophase.RoundID, work []tableWork) ([]twophase.PublishedTable, map[twophase.TableID]error) {
 	found := make([]twophase.PublishedTable, len(work))
 	failures := map[twophase.TableID]error{}
 	for _, fenced := range []bool{false, true} {
@@ -186,7 +186,7 @@ func (p *publisher) publish(ctx context.Context, work []tableWork) ([]twophase.P
 			if err != nil {
 				failures[work[batch[n]].id] = err
 				if ctx.Err() == nil {
-					p.c.log.Warn("publish", "table", work[batch[n]].id, "error", err)
+					p.c.log.Warn("publish", "table", work[batch[n]].id, "round", id.String(), p.c.roundAttr(id), "error", err)
 				}
 			}
 		}
@@ -370,7 +370,7 @@ func (c *Catalog) render(ctx context.Context, t *handle, v twophase.Version, in 
 	}
 	if !out.Aligned {
 		c.log.Warn("a version's in-commit timestamp is not its round's: the table's time is ahead",
-			"table", t.uri, "version", v, "round", in.Round, "time", out.InCommitTimestamp.Std())
+			"table", t.uri, "version", v, "round", in.Round, versionAttr(&in), "time", out.InCommitTimestamp.Std())
 	}
 	return out.Data, nil
 }

@@ -17,6 +17,7 @@ func (c *Catalog) Stage(ctx context.Context, r StageRequest) (Staged, error) {
 	if err != nil {
 		return Staged{}, err
 	}
+	about(ctx, ref.id)
 	ctx, work := c.cfg.Telemetry.Stage(ctx, ref.id, r.Table)
 	out, err := c.stage(ctx, ref, r)
 	work.Staged(failure(err))

@@ -17,9 +17,11 @@ func (p *publisher) freeze(ctx context.Context, id twophase.RoundID, failures ma
 		if err != nil || !p.othersProgress(bucketOf(t.uri)) && !isFatal(cause) {
 			continue
 		}
+		held := p.c.roundAttr(id)
 		rec := &twophase.Frozen{Round: id, Table: table, Cause: twophase.CauseStalled, Detail: clip(cause.Error(), 500)}
 		if lack := lackOf(cause); lack != nil {
 			rec.Cause, rec.Txn, rec.Detail = twophase.CauseLost, lack.id.Txn, clip(p.c.lackText(lack), 500)
+			held = TxnAttr(lack.id.Txn)
 		}
 		already := false
 		p.c.ledger.read(func(s *twophase.State) {
@@ -29,9 +31,9 @@ func (p *publisher) freeze(ctx context.Context, id twophase.RoundID, failures ma
 		if already {
 			continue
 		}
-		p.c.log.Error("a round cannot be published; its tables are frozen", "table", t.uri, "round", id, "error", cause)
+		p.c.log.Error("a round cannot be published; its tables are frozen", "table", t.uri, "round", id.String(), held, "error", cause)
 		if err := p.c.seq.submit(ctx, twophase.Request{Record: rec}); err != nil {
-			p.c.log.Warn("freeze", "table", t.uri, "error", err)
+			p.c.log.Warn("freeze", "table", t.uri, "round", id.String(), held, "error", err)
 		}
 		return
 	}

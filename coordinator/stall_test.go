@@ -131,6 +131,8 @@ func TestMissingPayload(t *testing.T) {
 	w := &world{wrapObjects: gate.over}
 	w.cfg.Limits.InlineBytes = 1
 	w.cfg.Limits.FreezeAfter = 20 * time.Millisecond
+	var log logged
+	w.cfg.Log = log.logger()
 	w.open(t)
 	w.create("a", twophase.ModeExclusive)
 	w.create("b", twophase.ModeExclusive)
@@ -167,6 +169,11 @@ func TestMissingPayload(t *testing.T) {
 	}
 	w.eventually("it is published", func() bool { return w.snapshot(0)["a"] == 2 && w.snapshot(0)["b"] == 2 })
 	o := w.commit("k", blind("a", "1"), blind("b", "1"))
+	for _, said := range []string{"msg=publish ", `msg="a round cannot be published; its tables are frozen"`} {
+		if !log.has(said, " txn="+o.Txn.String()+" ") {
+			t.Errorf("no line %s names the transaction %s", said, o.Txn)
+		}
+	}
 	w.check(closedRun{committed: []coordinator.Outcome{o}})
 }
 

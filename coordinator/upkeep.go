@@ -35,7 +35,7 @@ func (c *Catalog) expire(ctx context.Context) {
 			case err == nil, errors.Is(err, &Error{Reason: OutcomeExpired}), errors.Is(err, &Error{Reason: TokenStale}):
 				c.openTxns.done([]twophase.TxnID{ref.id})
 			case ctx.Err() == nil:
-				c.log.Warn("expire a transaction", "transaction", ref.id, "error", err)
+				c.log.Warn("expire a transaction", TxnAttr(ref.id), "error", err)
 			}
 			return nil
 		})

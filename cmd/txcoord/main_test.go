@@ -79,12 +79,18 @@ func serving(t *testing.T, flags ...string) (address string) {
 // servingUntil runs serve until stop, or the test's end.
 func servingUntil(t *testing.T, flags ...string) (address string, stop func() (code int, stderr string)) {
 	t.Helper()
+	return servingWith(t, &lockedBuffer{}, flags...)
+}
+
+// servingWith is servingUntil, whose standard error can be read while it serves.
+func servingWith(t *testing.T, stderr *lockedBuffer, flags ...string) (address string, stop func() (code int, stderr string)) {
+	t.Helper()
 	ready := filepath.Join(t.TempDir(), "ready")
-	var out, stderr bytes.Buffer
+	var out bytes.Buffer
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan int, 1)
 	args := append([]string{"serve", "--listen", "127.0.0.1:0", "--ready-file", ready, "--log-level", "warn"}, flags...)
-	go func() { ended <- run(ctx, args, strings.NewReader(""), &out, &stderr, nothing) }()
+	go func() { ended <- run(ctx, args, strings.NewReader(""), &out, stderr, nothing) }()
 	stop = sync.OnceValues(func() (int, string) {
 		cancel()
 		return <-ended, stderr.String()
@@ -97,7 +103,7 @@ func servingUntil(t *testing.T, flags ...string) (address string, stop func() (c
 		select {
 		case code := <-ended:
 			ended <- code
-			t.Fatalf("serve ends with %d\n%s", code, &stderr)
+			t.Fatalf("serve ends with %d\n%s", code, stderr)
 		case <-time.After(time.Millisecond):
 		}
 	}

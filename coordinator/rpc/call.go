@@ -72,6 +72,7 @@ func (s *service) catalog(ctx context.Context, q request) (Catalog, string, erro
 	}
 	// Who may do nothing in a catalog is not told whether it is there.
 	caller := callerOf(ctx)
+	caller.note.in(name)
 	rights := s.access.Policy().Rights(caller.who, name)
 	if !rights.Any() {
 		caller.note.deny()

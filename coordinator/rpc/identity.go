@@ -39,6 +39,9 @@ type note struct {
 	asked  []asked
 	denied bool
 	about  string
+	// catalog is what the request calls it; subject is the transaction.
+	catalog string
+	subject coordinator.Subject
 }
 
 type asked struct {
@@ -70,6 +73,33 @@ func (n *note) tell(about string) {
 	n.about = text(about, maxText)
 }
 
+// in says which catalog the call is for.
+func (n *note) in(catalog string) {
+	if n == nil {
+		return
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.catalog = text(catalog, maxValue)
+}
+
+// where is what every log line of a call says of its catalog and its transaction, as far
+// as they are known.
+func (n *note) where() (out []slog.Attr) {
+	if n == nil {
+		return nil
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.catalog != "" {
+		out = append(out, slog.String("catalog", n.catalog))
+	}
+	if id := n.subject.Txn(); !id.IsZero() {
+		out = append(out, coordinator.TxnAttr(id))
+	}
+	return out
+}
+
 func (n *note) deny() {
 	if n == nil {
 		return
@@ -91,7 +121,7 @@ func (i interceptors) identify(ctx context.Context, method string) (context.Cont
 		return ctx, i.faults.status(ctx, unauthenticated(err))
 	}
 	c.who = who
-	return context.WithValue(ctx, callerKey{}, c), nil
+	return coordinator.WithSubject(context.WithValue(ctx, callerKey{}, c), &c.note.subject), nil
 }
 
 var healthMethods = map[string]bool{
@@ -163,6 +193,7 @@ func (i interceptors) audited(ctx context.Context, method string, err error) {
 	all := []slog.Attr{
 		slog.String("principal", c.who.Name()), slog.String("client", address(ctx)), slog.String("method", method),
 	}
+	all = append(all, c.note.where()...)
 	more, refused := false, c.note == nil
 	if n := c.note; n != nil {
 		n.mu.Lock()

@@ -61,6 +61,7 @@ func (i interceptors) report(ctx context.Context, method string, start time.Time
 		slog.String("method", method), slog.String("code", st.Code().String()),
 		slog.Duration("took", time.Since(start)), slog.String("client", client(ctx)),
 	}
+	all = append(all, callerOf(ctx).note.where()...)
 	if err != nil {
 		all = append(all, slog.String("reason", reasonOf(st)), slog.String("message", st.Message()))
 	}
