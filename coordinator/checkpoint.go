@@ -41,23 +41,24 @@ func newCheckpoints(c *Catalog) *checkpoints {
 // after the checkpoint record by record, and large groups make few entries of many: so
 // both count.
 func (k *checkpoints) look(e *twophase.Entry) {
-	due, records := k.every(), k.c.cfg.Limits.CheckpointRecords
-	if !k.c.wrote.has(e.Position) {
-		due, records = due+due/2, records+records/2 // first those who append
-	}
 	k.records += len(e.Records)
 	for _, r := range e.Records {
 		if _, ok := r.(*twophase.Checkpointed); ok {
 			k.records = 0
 		}
 	}
-	if e.Position-k.c.ledger.state.Checkpoint().Position < due && k.records < records {
-		return
+	if k.due(k.c.ledger.state) {
+		k.hurry()
 	}
-	select {
-	case k.ready <- struct{}{}:
-	default:
+}
+
+// due reports whether a checkpoint is to be written. The ledger's lock is held.
+func (k *checkpoints) due(s *twophase.State) bool {
+	entries, records := k.every(), k.c.cfg.Limits.CheckpointRecords
+	if !k.c.wrote.has(s.Next() - 1) {
+		entries, records = entries+entries/2, records+records/2 // first those who append
 	}
+	return s.Next()-1-s.Checkpoint().Position >= entries || k.records >= records
 }
 
 // every is the distance at which a checkpoint is due: by configuration, and early
@@ -73,9 +74,26 @@ func (k *checkpoints) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		if err := k.write(ctx); err != nil && ctx.Err() == nil {
-			k.c.log.Warn("write a checkpoint of the fold", "error", err)
+		if err := k.write(ctx); err != nil {
+			if ctx.Err() == nil {
+				k.c.log.Warn("write a checkpoint of the fold", "error", err)
+			}
+			continue
 		}
+		k.settle()
+	}
+}
+
+// settle forgets who asked for a checkpoint while one was written, unless another is due.
+func (k *checkpoints) settle() {
+	select {
+	case <-k.ready:
+	default:
+	}
+	again := false
+	k.c.ledger.read(func(s *twophase.State) { again = k.due(s) })
+	if again {
+		k.hurry()
 	}
 }
 
@@ -169,6 +187,7 @@ func (k *checkpoints) full() bool {
 	return !may
 }
 
+// hurry asks for a checkpoint now.
 func (k *checkpoints) hurry() {
 	select {
 	case k.ready <- struct{}{}:

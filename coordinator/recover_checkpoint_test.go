@@ -2,15 +2,19 @@ package coordinator_test
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"path"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/txcoord/txcoord/coordinator"
+	"github.com/txcoord/txcoord/tables/objstore"
+	"github.com/txcoord/txcoord/tables/objstore/objtest"
 	"github.com/txcoord/txcoord/twophase"
 )
 
@@ -33,7 +37,7 @@ func TestStartWithoutTheNewestCheckpoint(t *testing.T) {
 			w := checkpointed(t, 0)
 			before := w.snapshot(0)
 			w.stop()
-			newest := w.journalCheckpoints()[0]
+			newest := w.recorded()
 			damage(w, newest.keys)
 			w.start()
 			if diff := gocmp.Diff(before, w.snapshot(0)); diff != "" {
@@ -85,6 +89,39 @@ type journalCheckpoint struct {
 	keys []string
 }
 
+// recorded is the checkpoint that a start begins with: the newest that the journal names.
+// One that was cut off before its record may lie beside it, and be newer.
+func (w *world) recorded() journalCheckpoint {
+	w.t.Helper()
+	all := w.checkpointRecords()
+	newest := all[len(all)-1].Object.Name
+	for _, cp := range w.journalCheckpoints() {
+		if path.Base(cp.keys[0]) == newest {
+			return cp
+		}
+	}
+	w.t.Fatalf("no checkpoint %s", newest)
+	return journalCheckpoint{}
+}
+
+// checkpointRecords are those in the ring, in order of their checkpoints.
+func (w *world) checkpointRecords() (all []*twophase.Checkpointed) {
+	w.t.Helper()
+	for _, it := range w.ringItems() {
+		e, err := twophase.DecodeEntry(it.Value)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		for _, r := range e.Records {
+			if cp, ok := r.(*twophase.Checkpointed); ok {
+				all = append(all, cp)
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b *twophase.Checkpointed) int { return cmp.Compare(a.Position, b.Position) })
+	return all
+}
+
 // journalCheckpoints are those that can be read, newest first.
 func (w *world) journalCheckpoints() (all []journalCheckpoint) {
 	w.t.Helper()
@@ -133,13 +170,56 @@ func (w *world) cut(key string) {
 	}
 }
 
+// Entries that come while a checkpoint is written do not have another one written as soon
+// as it is there: that is due at its distance, as ever.
+func TestCheckpointsKeepTheirDistance(t *testing.T) {
+	t.Parallel()
+	held, release := make(chan struct{}), make(chan struct{})
+	var first sync.Once
+	w := &world{wrapObjects: func(s objstore.Store) objstore.Store {
+		return objtest.Faulty{Store: s, Hook: func(_ context.Context, op objtest.Op) objtest.Fate {
+			if op.Kind == objtest.PutIfAbsent && strings.Contains(op.Key, "/checkpoints/index-") {
+				first.Do(func() { close(held); <-release })
+			}
+			return objtest.Done()
+		}}
+	}}
+	const every = 32
+	w.cfg.Limits.CheckpointEvery = every
+	w.open(t)
+	w.create("t", twophase.ModeExclusive)
+	for i := 0; ; i++ {
+		w.commit(fmt.Sprint("before ", i), blind("t", fmt.Sprint("b", i)))
+		select {
+		case <-held:
+		default:
+			continue
+		}
+		break
+	}
+	w.commit("meanwhile", blind("t", "m"))
+	close(release)
+	for i := 0; len(w.checkpointRecords()) < 3; i++ {
+		w.commit(fmt.Sprint("after ", i), blind("t", fmt.Sprint("a", i)))
+	}
+	var at []twophase.Position
+	for _, cp := range w.checkpointRecords() {
+		at = append(at, cp.Position)
+	}
+	for i := range at[1:] {
+		if at[i+1]-at[i] < every {
+			t.Errorf("checkpoints at %d", at)
+		}
+	}
+}
+
 // An entry that was damaged stops a start that needs it, with the remedy, and nothing is
 // appended in its place: put back, all goes on. Also the last one.
 func TestStartOnADamagedEntry(t *testing.T) {
 	t.Parallel()
 	w := checkpointed(t, 0)
-	from := w.status().Checkpoint
 	w.stop()
+	from := w.recorded().at
 	needed := 0
 	for _, it := range w.ringItems() {
 		at, err := twophase.EntryPosition(it.Value)

@@ -66,14 +66,22 @@ func TestStalledObjectStore(t *testing.T) {
 	var run closedRun
 	for name, r := range decided {
 		r.WaitLimit = 0
-		o, _, err := w.catalog.CommitOnce(w.ctx(), r)
-		if err != nil || o.Committed.Snapshot == 0 {
-			t.Errorf("%s afterwards: %+v, %v", name, o.Committed, err)
-			continue
-		}
-		run.committed = append(run.committed, o)
+		// One table's requests may pass before the other's: that one is frozen then, a
+		// call is told so at once, and it thaws by itself.
+		w.eventually(name+" is published", func() bool {
+			o, _, err := w.catalog.CommitOnce(w.ctx(), r)
+			if err != nil || o.Committed == nil {
+				t.Fatalf("%s afterwards: %+v, %v", name, o, err)
+			}
+			if o.Committed.Snapshot == 0 {
+				return false
+			}
+			run.committed = append(run.committed, o)
+			return true
+		})
 	}
 	w.check(run)
+	w.eventually("nothing is frozen", func() bool { return len(w.status().Frozen) == 0 })
 }
 
 // One table's requests fail while others of its bucket make progress: its round is

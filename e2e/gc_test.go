@@ -45,7 +45,9 @@ func TestGarbageOnStores(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newGarbageWorld(t, open(t), serverConfig{s3: bucket})
+			shared := open(t)
+			shared.Timeout = time.Minute // nothing loses requests here
+			w := newGarbageWorld(t, shared, serverConfig{s3: bucket})
 			w.run()
 		})
 	}

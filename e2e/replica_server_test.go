@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,27 +33,29 @@ type sharedStore struct {
 	Endpoints                        []string
 	Table, Bucket                    string
 	Region, Endpoint, Access, Secret string
+	// Timeout of a request; requestTimeout if it is zero.
+	Timeout time.Duration
 }
 
 func (s *sharedStore) open(ctx context.Context) (lock.Store, error) {
 	switch {
 	case len(s.Endpoints) > 0:
-		return etcdstore.Open(ctx, etcdstore.Config{Endpoints: s.Endpoints, Prefix: "storm/", RequestTimeout: requestTimeout})
+		return etcdstore.Open(ctx, etcdstore.Config{Endpoints: s.Endpoints, Prefix: "storm/", RequestTimeout: cmp.Or(s.Timeout, requestTimeout)})
 	case s.Table != "":
 		return dynamostore.Open(ctx, s.dynamo())
 	}
 	bucket, err := s3obj.New(ctx, s3obj.Config{
-		Bucket: s.Bucket, Region: s.Region, Endpoint: s.Endpoint, AccessKey: s.Access, SecretKey: s.Secret, RequestTimeout: requestTimeout,
+		Bucket: s.Bucket, Region: s.Region, Endpoint: s.Endpoint, AccessKey: s.Access, SecretKey: s.Secret, RequestTimeout: cmp.Or(s.Timeout, requestTimeout),
 	})
 	if err != nil {
 		return nil, err
 	}
-	return objectstore.Open(ctx, objectstore.Config{Objects: bucket, Prefix: "storm", RequestTimeout: requestTimeout})
+	return objectstore.Open(ctx, objectstore.Config{Objects: bucket, Prefix: "storm", RequestTimeout: cmp.Or(s.Timeout, requestTimeout)})
 }
 
 func (s *sharedStore) dynamo() dynamostore.Config {
 	return dynamostore.Config{
-		Table: s.Table, Region: s.Region, Endpoint: s.Endpoint, AccessKey: s.Access, SecretKey: s.Secret, RequestTimeout: requestTimeout,
+		Table: s.Table, Region: s.Region, Endpoint: s.Endpoint, AccessKey: s.Access, SecretKey: s.Secret, RequestTimeout: cmp.Or(s.Timeout, requestTimeout),
 	}
 }
 

@@ -4,10 +4,15 @@ Each operation opens the table anew. Each answer is a line: one row with what de
 """
 
 import json
+import os
 import sys
 
-import deltalake
-import pyarrow as pa
+# Answers go where no library writes.
+answers = os.fdopen(os.dup(1), "w")
+os.dup2(2, 1)
+
+import deltalake  # noqa: E402
+import pyarrow as pa  # noqa: E402
 
 
 def rows(request):
@@ -91,7 +96,7 @@ OPERATIONS = [append, delete, merge, compact, z_order, vacuum, create_checkpoint
 def main():
     operations = {o.__name__: o for o in OPERATIONS}
     sys.stdin.readline()
-    print("{}", flush=True)
+    print("{}", file=answers, flush=True)
     for line in sys.stdin:
         request = json.loads(line)
         try:
@@ -100,7 +105,7 @@ def main():
             answer = {"rows": [result or {}]}
         except Exception as e:  # every refusal is an answer
             answer = {"kind": type(e).__name__, "text": str(e)[:3000]}
-        print(json.dumps(answer, default=str), flush=True)
+        print(json.dumps(answer, default=str), file=answers, flush=True)
 
 
 main()

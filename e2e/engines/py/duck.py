@@ -4,8 +4,12 @@ import json
 import os
 import sys
 
-import duckdb
-import duckdb_extension_delta
+# DuckDB writes the progress of slow statements to standard output; answers go where nobody else writes.
+answers = os.fdopen(os.dup(1), "w")
+os.dup2(2, 1)
+
+import duckdb  # noqa: E402
+import duckdb_extension_delta  # noqa: E402
 
 
 def connect():
@@ -30,13 +34,13 @@ def carry_out(con, request):
 def main():
     con = connect()
     sys.stdin.readline()
-    print("{}", flush=True)
+    print("{}", file=answers, flush=True)
     for line in sys.stdin:
         try:
             answer = {"rows": carry_out(con, json.loads(line))}
         except Exception as e:  # every refusal is an answer
             answer = {"kind": type(e).__name__, "text": str(e)[:3000]}
-        print(json.dumps(answer, default=str), flush=True)
+        print(json.dumps(answer, default=str), file=answers, flush=True)
 
 
 main()
