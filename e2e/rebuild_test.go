@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/txcoord/txcoord/clients/go"
 	"github.com/txcoord/txcoord/coordinator"
@@ -44,7 +45,7 @@ func TestJournalLost(t *testing.T) {
 		t.Parallel()
 		server := servers.StartKumo(t)
 		c := stormConfig()
-		c.Shared = &sharedStore{Region: server.Region, Endpoint: server.Endpoint, Access: server.AccessKey, Secret: server.SecretKey}
+		c.Shared = &sharedStore{Region: server.Region, Endpoint: server.Endpoint, Access: server.AccessKey, Secret: server.SecretKey, Timeout: time.Minute}
 		l := newLosing(t, c)
 		l.store = func() (lock.Store, error) { return l.config.Shared.open(l.ctx()) }
 		l.lose = func() { // the table is gone, and another one is made
@@ -60,7 +61,7 @@ func TestJournalLost(t *testing.T) {
 		t.Parallel()
 		cluster := servers.StartEtcd(t, servers.EtcdConfig{Members: 1})
 		c := stormConfig()
-		c.Shared = &sharedStore{Endpoints: []string{cluster.Members[0].Endpoint}}
+		c.Shared = &sharedStore{Endpoints: []string{cluster.Members[0].Endpoint}, Timeout: time.Minute}
 		l := newLosing(t, c)
 		l.store = func() (lock.Store, error) { return l.config.Shared.open(l.ctx()) }
 		l.lose = func() { // nobody trusts what is there: it is given up in its place
