@@ -34,7 +34,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"flag"
 	"fmt"
@@ -56,7 +55,6 @@ import (
 	"github.com/txcoord/txcoord/bench/self"
 	"github.com/txcoord/txcoord/bench/upkeep"
 	"github.com/txcoord/txcoord/lock"
-	"github.com/txcoord/txcoord/lock/etcdstore"
 	txcoordv1 "github.com/txcoord/txcoord/proto/txcoord/v1"
 	"github.com/txcoord/txcoord/tables/objstore"
 )
@@ -153,8 +151,8 @@ func parse(args []string, stderr io.Writer) (options, error) {
 		return o, fmt.Errorf("-stores %q: there are local and sim", *stores)
 	}
 	o.simulated = *stores == "sim"
-	if o.etcd != "" && (o.simulated || o.profile != "") {
-		return o, errors.New("-etcd goes without -stores sim and -profile: the server is cmd/txcoord as it is")
+	if o.etcd != "" && o.simulated {
+		return o, errors.New("-etcd goes without -stores sim, whose journals are in memory")
 	}
 	if *contenders == "" {
 		*contenders = map[bool]string{false: localContenders, true: simulatedContenders}[o.simulated]
@@ -308,19 +306,11 @@ func contenders(ctx context.Context, o options) ([]contend.Contender, error) {
 			all[name] = contend.Txcoord{
 				Label: name, Objects: openFiles, Mode: mode, Wait: wait, Launch: func(dir string) (contend.Running, error) { return launch(dir) },
 				Counting: func(dir string) (contend.Running, error) {
-					return self.Launch(dir, self.Options{Simulated: o.simulated})
+					return self.Launch(dir, self.Options{Simulated: o.simulated, Etcd: o.etcd})
 				},
 				Stall: func(dir string) (contend.Running, error) {
-					return self.Launch(dir, self.Options{Simulated: o.simulated, Stalls: true})
+					return self.Launch(dir, self.Options{Simulated: o.simulated, Stalls: true, Etcd: o.etcd})
 				},
-			}
-		}
-	}
-	if o.etcd != "" {
-		for name, k := range all {
-			if c, ok := k.(contend.Txcoord); ok {
-				c.Counting, c.Stall = nil, nil // those have stores of their own
-				all[name] = c
 			}
 		}
 	}
@@ -365,7 +355,7 @@ type launch func(dir string, flags ...string) (contend.Running, error)
 func launcher(ctx context.Context, o options) (launch, error) {
 	if o.profile != "" || o.simulated {
 		return func(dir string, _ ...string) (contend.Running, error) {
-			return self.Launch(dir, self.Options{Profile: profileOf(o, dir), Simulated: o.simulated})
+			return self.Launch(dir, self.Options{Profile: profileOf(o, dir), Simulated: o.simulated, Etcd: o.etcd})
 		}, os.MkdirAll(cmp.Or(o.profile, o.config.Dir), 0o755)
 	}
 	binary := filepath.Join(o.config.Dir, "txcoord")
@@ -379,7 +369,7 @@ func launcher(ctx context.Context, o options) (launch, error) {
 				flags = append(flags, "--maintain") // else the tables' logs have no checkpoints, and replaying them is what is measured
 			}
 			if o.etcd != "" {
-				flags = append(flags, "--store", "etcd://"+o.etcd+"/"+etcdPrefix(dir))
+				flags = append(flags, "--store", "etcd://"+o.etcd+"/"+self.EtcdPrefix(dir))
 			}
 			return append([]string{"serve", "--listen", address, "--warehouse", dir, "--log-level", "warn"}, flags...)
 		})
@@ -410,11 +400,5 @@ func (o options) openObjects(dir string) (objstore.Store, error) {
 }
 
 func (o options) openKeys(dir string) (lock.Store, error) {
-	if o.etcd == "" {
-		return self.OpenKeys(dir, o.simulated)
-	}
-	return etcdstore.Open(context.Background(), etcdstore.Config{Endpoints: []string{"http://" + o.etcd}, Prefix: etcdPrefix(dir) + "/"})
+	return self.OpenKeys(dir, self.Options{Simulated: o.simulated, Etcd: o.etcd})
 }
-
-// etcdPrefix is where a session's keys are: a name for its folder, which is a fresh one.
-func etcdPrefix(dir string) string { return fmt.Sprintf("bench/%x", sha256.Sum256([]byte(dir))) }

@@ -21,6 +21,8 @@ type Options struct {
 	// Stalls: its object store can be made to fail. Then it has the limits that txcoord
 	// has, also what it does by the clock.
 	Stalls bool
+	// Etcd is the host:port of one that holds the store, below EtcdPrefix; empty: a file.
+	Etcd string
 }
 
 // Launch prepares the running binary as a server.
@@ -39,7 +41,7 @@ func Launch(dir string, o Options) (contend.Running, error) {
 	p, err := contend.NewProcess(binary, dir, func(address string) []string {
 		return []string{
 			Command, "-listen", address, "-counts", counts, "-dir", dir, "-profile", o.Profile, fmt.Sprintf("-simulated=%t", o.Simulated),
-			fmt.Sprintf("-stalls=%t", o.Stalls),
+			fmt.Sprintf("-stalls=%t", o.Stalls), "-etcd", o.Etcd,
 		}
 	})
 	if err != nil {

@@ -6,6 +6,7 @@ package self
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -26,6 +27,7 @@ import (
 	"github.com/txcoord/txcoord/coordinator/rpc"
 	"github.com/txcoord/txcoord/lock"
 	"github.com/txcoord/txcoord/lock/boltstore"
+	"github.com/txcoord/txcoord/lock/etcdstore"
 	"github.com/txcoord/txcoord/lock/memstore"
 	"github.com/txcoord/txcoord/tables/checkpoint"
 	"github.com/txcoord/txcoord/tables/objstore"
@@ -50,6 +52,7 @@ func parse(args []string) (options, error) {
 	f.StringVar(&o.Profile, "profile", "", "file for a profile of the processor")
 	f.BoolVar(&o.Simulated, "simulated", false, "stores that are as slow as those behind a network")
 	f.BoolVar(&o.Stalls, "stalls", false, "an object store that can be made to fail")
+	f.StringVar(&o.Etcd, "etcd", "", "host:port of an etcd for the store")
 	return o, f.Parse(args)
 }
 
@@ -70,7 +73,7 @@ func Serve(ctx context.Context, args []string) (err error) {
 		}
 		defer pprof.StopCPUProfile()
 	}
-	store, err := OpenKeys(o.dir, o.Simulated)
+	store, err := OpenKeys(o.dir, o.Options)
 	if err != nil {
 		return err
 	}
@@ -162,13 +165,20 @@ func OpenObjects(dir string, simulated bool) (objstore.Store, error) {
 	return sim.NewObjects(files, sim.S3()), nil
 }
 
-// OpenKeys opens the key-value store of a folder: a file, or, simulated, memory.
-func OpenKeys(dir string, simulated bool) (lock.Store, error) {
-	if simulated {
+// OpenKeys opens the key-value store of a folder: a file, or, simulated, memory, or keys in
+// an etcd.
+func OpenKeys(dir string, o Options) (lock.Store, error) {
+	switch {
+	case o.Simulated:
 		return sim.Keys(memstore.New(memstore.Config{}), sim.S3().Key), nil
+	case o.Etcd != "":
+		return etcdstore.Open(context.Background(), etcdstore.Config{Endpoints: []string{"http://" + o.Etcd}, Prefix: EtcdPrefix(dir) + "/"})
 	}
 	return boltstore.Open(filepath.Join(dir, "store.db"), boltstore.Config{})
 }
+
+// EtcdPrefix is where a folder's keys are in an etcd: a name for the folder, which is a fresh one.
+func EtcdPrefix(dir string) string { return fmt.Sprintf("bench/%x", sha256.Sum256([]byte(dir))) }
 
 // listen answers until ctx ends, and then finishes the calls in flight.
 func listen(ctx context.Context, o options, catalog *coordinator.Catalog, answer http.HandlerFunc) error {
