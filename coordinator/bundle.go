@@ -188,8 +188,11 @@ const bundleBytes = 64 << 20
 const zipOverhead = 4 << 10
 
 var (
+	// zip keeps two windows for each of those that compress at once: by default 8 MiB for
+	// each processor.
 	zip = sync.OnceValue(func() *zstd.Encoder {
-		e, _ := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderCRC(true)) // fails for bad options only
+		e, _ := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderCRC(true),
+			zstd.WithWindowSize(1<<20), zstd.WithEncoderConcurrency(batchesAtOnce)) // fails for bad options only
 		return e
 	})
 	unzip = sync.OnceValue(func() *zstd.Decoder {
