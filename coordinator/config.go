@@ -104,7 +104,8 @@ type Limits struct {
 	OutcomeCount      int           // outcomes and snapshots kept; open transactions may double it; 200,000
 	CheckpointEvery   int           // entries between checkpoints; 1,024
 	CheckpointRecords int           // records between checkpoints, should that come first; 16,384
-	PutParallel       int           // puts in flight over all rounds; 256
+	PutParallel       int           // puts in flight over all rounds, of tables in buckets; 256
+	FilePutParallel   int           // the same of tables in local folders; 32
 	MapEvery          int           // snapshots between full manifest maps; 1,000
 	ManifestSnapshots int           // snapshots of one manifest file at most; 1,000
 	ManifestBytes     int           // of their deltas in one file, unless one has more; 1 MiB
@@ -149,6 +150,7 @@ func (l Limits) withDefaults() Limits {
 	def(&l.CheckpointEvery, 1024)
 	def(&l.CheckpointRecords, 16_384)
 	def(&l.PutParallel, 256)
+	def(&l.FilePutParallel, 32)
 	def(&l.MapEvery, 1000)
 	def(&l.ManifestSnapshots, 1000)
 	def(&l.ManifestBytes, 1<<20)

@@ -39,3 +39,8 @@ func (c *Catalog) Backlog() int64 { return c.backlog.budget.Used() }
 
 // BatchesAtOnce is how many batches of bundles may be on their way.
 const BatchesAtOnce = batchesAtOnce
+
+// TakePlace waits for a place to put into a table, among those of limits.
+func TakePlace(l Limits) func(ctx context.Context, uri string) (leave func(), err error) {
+	return newPutPlaces(l).take
+}

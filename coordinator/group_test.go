@@ -260,7 +260,7 @@ func TestWhatDoesNotShareAVersion(t *testing.T) {
 func TestThousandTables(t *testing.T) {
 	t.Parallel()
 	w := &world{}
-	w.cfg.Limits.PutParallel = 64
+	w.cfg.Limits.FilePutParallel = 64
 	w.open(t)
 	const n = 1000
 	names := make([]string, n)

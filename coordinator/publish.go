@@ -18,7 +18,7 @@ import (
 type publisher struct {
 	c     *Catalog
 	ready chan struct{}
-	puts  chan struct{} // holds a token per put in flight
+	puts  putPlaces
 
 	mu      sync.Mutex
 	running map[twophase.RoundID]bool
@@ -31,7 +31,7 @@ type publisher struct {
 
 func newPublisher(c *Catalog) *publisher {
 	return &publisher{
-		c: c, ready: make(chan struct{}, 1), puts: make(chan struct{}, c.cfg.Limits.PutParallel),
+		c: c, ready: make(chan struct{}, 1), puts: newPutPlaces(c.cfg.Limits),
 		running: map[twophase.RoundID]bool{}, progress: map[string]time.Duration{},
 		turns: turns{at: map[twophase.RoundID]time.Duration{}},
 	}

@@ -192,12 +192,11 @@ func (c *Catalog) contradiction(ctx context.Context, t *handle, why string) erro
 // its sight old.
 func (c *Catalog) walkOnce(ctx context.Context, t *handle, in twophase.WalkInput, glance uint64) (twophase.WalkEffect, error) {
 	if !in.LookUp && len(in.Changes) > 0 {
-		select {
-		case c.publisher.puts <- struct{}{}:
-			defer func() { <-c.publisher.puts }()
-		case <-ctx.Done():
-			return nil, ctx.Err()
+		leave, err := c.publisher.puts.take(ctx, t.uri)
+		if err != nil {
+			return nil, err
 		}
+		defer leave()
 	}
 	if !in.LookUp && len(in.Changes) > 0 {
 		// A whole state may have to be read for it. If it fails, a put says so.

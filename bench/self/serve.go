@@ -17,6 +17,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"runtime"
 	"runtime/pprof"
 	"strings"
 	"time"
@@ -73,6 +74,7 @@ func Serve(ctx context.Context, args []string) (err error) {
 		}
 		defer pprof.StopCPUProfile()
 	}
+	runtime.GOMAXPROCS(fileobj.Processors(runtime.GOMAXPROCS(0))) // as txcoord does
 	store, err := OpenKeys(o.dir, o.Options)
 	if err != nil {
 		return err
@@ -90,6 +92,9 @@ func Serve(ctx context.Context, args []string) (err error) {
 		}
 		files, limits = stall, coordinator.Limits{}
 	}
+	if o.Simulated {
+		limits.FilePutParallel = simulatedPuts
+	}
 	counter := &contend.Counter{Aside: swept}
 	catalog, err := coordinator.Open(ctx, coordinator.Config{
 		Warehouse: o.dir, Store: contend.CountKeys(store, counter), Objects: folder{o.dir, contend.CountObjects(files, counter)},
@@ -106,6 +111,10 @@ func Serve(ctx context.Context, args []string) (err error) {
 // what is counted is the transactions': looks at owner objects, at the logs of open
 // tables, and for leases that have ended.
 var byTheClock = coordinator.Limits{OwnerInterval: 24 * time.Hour, PollInterval: 24 * time.Hour, LeaseInterval: 24 * time.Hour}
+
+// simulatedPuts are as many as a server has in flight to buckets, which simulated stores
+// stand for, although their tables lie in files.
+const simulatedPuts = 256
 
 // staged is where payloads are in the store, and swept says of a request that it is
 // the sweep's, which goes through all of them at the start, and lists folders of the

@@ -39,6 +39,9 @@ func (c *serveCommand) Run(ctx context.Context, s *session) error {
 // serve runs until the context ends, and then stops in order: no new calls, the
 // calls in flight, the catalog, the store. It returns when all of it has ended.
 func serve(ctx context.Context, c *Config, catalog string, out, log io.Writer) (err error) {
+	if c.wantsProcessors() {
+		moreProcessors()
+	}
 	logger := newLogger(c, log)
 	// First, so that a start that cannot serve leaves nothing behind.
 	listener, err := listen(ctx, c.Listen)
