@@ -342,6 +342,7 @@ func (j *Journal) put(ctx context.Context, pos twophase.Position, entry []byte, 
 		}
 		cond = IfRevision(rev)
 	}
+	cond = j.after(cond, pos)
 	var rev Revision
 	var err error
 	if batcher != nil {
@@ -363,6 +364,19 @@ func (j *Journal) put(ctx context.Context, pos twophase.Position, entry []byte, 
 	}
 	j.tell(err)
 	return twophase.AppendResult{}, err
+}
+
+// after adds the entry before a position, which was folded, to the condition of its put.
+func (j *Journal) after(cond Condition, pos twophase.Position) Condition {
+	if pos == 0 {
+		return cond
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if rev, ok := j.revisions[pos-1]; ok {
+		return cond.After(j.key(pos-1), rev)
+	}
+	return cond
 }
 
 // putAll makes write-once values durable before the entry. An unknown put is

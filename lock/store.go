@@ -32,6 +32,9 @@ type Revision string
 type Condition struct {
 	kind condition
 	rev  Revision
+
+	before    string
+	beforeRev Revision
 }
 
 type condition uint8
@@ -50,6 +53,20 @@ func IfRevision(r Revision) Condition { return Condition{kind: ifRevision, rev: 
 
 // Always: whatever the key holds. For write-once payloads and advisory keys only.
 func Always() Condition { return Condition{} }
+
+// After is the condition, and that the store has not gone back behind a write which was
+// seen: key had the revision, and is never deleted. A store that can compare a second key
+// in the same request answers ErrShort where it stands at an older one, or is not there
+// (R7); others take no notice.
+func (c Condition) After(key string, r Revision) Condition {
+	c.before, c.beforeRev = key, r
+	return c
+}
+
+// Before is the write that After names.
+func (c Condition) Before() (key string, r Revision, ok bool) {
+	return c.before, c.beforeRev, c.before != ""
+}
 
 // Absent reports whether the condition is IfAbsent.
 func (c Condition) Absent() bool { return c.kind == ifAbsent }

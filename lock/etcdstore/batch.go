@@ -41,8 +41,8 @@ func (s *Store) putBatch(ctx context.Context, key string, value []byte, c lock.C
 	}
 	puts, size := s.puts(along)
 	inner := clientv3.OpTxn(cond, []clientv3.Op{clientv3.OpPut(s.key(key), string(value))}, nil)
-	return s.guarded(ctx, key, c, func(g guard) plan {
-		return plan{ifs: g.compare(), then: append(puts[:len(puts):len(puts)], inner), elses: g.look(), size: size + len(value), batch: true}
+	return s.guarded(ctx, key, c, func(gs guards) plan {
+		return plan{ifs: gs.compare(), then: append(puts[:len(puts):len(puts)], inner), elses: gs.look(), size: size + len(value), batch: true}
 	})
 }
 

@@ -18,8 +18,12 @@
 //
 // A cluster that was restored from a backup hands its positions out again. The store
 // remembers the newest put of its own and has etcd compare it in the same
-// transaction as the next, and it holds the revision of every answer against those
-// before. Once they disagree the store refuses everything (lock.ErrShort, R7).
+// transaction as the next, together with the write that a condition names
+// (lock.Condition.After), and it holds the revision of every answer against those
+// before. Once they disagree the store refuses everything (lock.ErrShort, R7). The
+// revisions alone say nothing where the backup was restored with newer ones
+// (--bump-revision), and nor does a put that is gone: whoever sweeps may have deleted
+// it. What a condition names is never deleted.
 //
 // # Space
 //

@@ -2,6 +2,7 @@ package etcdstore
 
 import (
 	"fmt"
+	"strconv"
 	"sync"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -25,22 +26,45 @@ type watermark struct {
 type guard struct {
 	key string
 	at  int64
+	// kept: the key is never deleted, so that its absence says the same.
+	kept bool
 }
 
-// compare has etcd check the guard together with the condition of a put.
-func (g guard) compare() []clientv3.Cmp {
-	if g.key == "" {
-		return nil
+// guards are those of one put.
+type guards []guard
+
+// compare has etcd check the guards together with the condition of a put.
+func (gs guards) compare() (cmps []clientv3.Cmp) {
+	for _, g := range gs {
+		cmps = append(cmps, clientv3.Compare(clientv3.ModRevision(g.key), ">", g.at-1))
 	}
-	return []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(g.key), ">", g.at-1)}
+	return cmps
 }
 
-// look reads the guard where the comparison failed.
-func (g guard) look() []clientv3.Op {
-	if g.key == "" {
-		return nil
+// look reads the guards where a comparison failed.
+func (gs guards) look() (ops []clientv3.Op) {
+	for _, g := range gs {
+		ops = append(ops, look(g.key))
 	}
-	return []clientv3.Op{look(g.key)}
+	return ops
+}
+
+// guards are what a put under a condition is guarded by: the newest put of the store, and
+// what the condition names.
+func (s *Store) guards(c lock.Condition) (gs guards) {
+	if g := s.mark.guard(); g.key != "" {
+		gs = append(gs, g)
+	}
+	key, rev, ok := c.Before()
+	at, err := strconv.ParseInt(string(rev), 10, 64)
+	switch {
+	case !ok || err != nil:
+		return gs
+	case len(gs) > 0 && gs[0] == guard{key: s.key(key), at: at}:
+		gs[0].kept = true // the usual case: the put before was the store's own
+		return gs
+	}
+	return append(gs, guard{key: s.key(key), at: at, kept: true})
 }
 
 func (w *watermark) guard() guard {
@@ -55,7 +79,7 @@ func (w *watermark) remember(key string, at int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if at > w.newest.at {
-		w.newest = guard{key, at}
+		w.newest = guard{key: key, at: at}
 	}
 }
 

@@ -32,11 +32,11 @@ func (s *Store) put(ctx context.Context, key string, value []byte, c lock.Condit
 	if err != nil {
 		return "", err
 	}
-	return s.guarded(ctx, key, c, func(g guard) plan {
+	return s.guarded(ctx, key, c, func(gs guards) plan {
 		return plan{
-			ifs:   append(cond, g.compare()...),
+			ifs:   append(cond, gs.compare()...),
 			then:  []clientv3.Op{clientv3.OpPut(s.key(key), string(value))},
-			elses: g.look(),
+			elses: gs.look(),
 			size:  len(value),
 		}
 	})
@@ -75,12 +75,12 @@ type plan struct {
 	batch bool
 }
 
-// guarded commits a put whose transaction also compares the guard. A guard that
+// guarded commits a put whose transaction also compares the guards. A guard that
 // someone deleted says nothing; then it is done without, nothing having been written.
-func (s *Store) guarded(ctx context.Context, key string, c lock.Condition, with func(guard) plan) (lock.Revision, error) {
-	g := s.mark.guard()
+func (s *Store) guarded(ctx context.Context, key string, c lock.Condition, with func(guards) plan) (lock.Revision, error) {
+	gs := s.guards(c)
 	for {
-		p := with(g)
+		p := with(gs)
 		resp, err := s.commit(ctx, p)
 		if err != nil {
 			return "", err
@@ -96,32 +96,37 @@ func (s *Store) guarded(ctx context.Context, key string, c lock.Condition, with 
 			}
 			return revision(rev), nil
 		}
-		if resp.Succeeded || g.key == "" {
+		if resp.Succeeded || len(gs) == 0 {
 			return "", lock.ErrConflict
 		}
-		there, err := s.judge(g, resp)
+		there, err := s.judge(gs, resp)
 		if err != nil {
 			return "", err
 		}
-		if there {
+		if len(there) == len(gs) {
 			return "", lock.ErrConflict
 		}
-		s.mark.forget(g)
-		g = guard{}
+		gs = there
 	}
 }
 
-// judge looks at what was read of the guard instead: it stands, it is gone, or the
-// cluster went back.
-func (s *Store) judge(g guard, resp *clientv3.TxnResponse) (there bool, err error) {
-	kvs := resp.Responses[0].GetResponseRange().Kvs
-	if len(kvs) == 0 {
-		return false, nil
+// judge looks at what was read of the guards instead: they stand, some are gone, or the
+// cluster went back. It returns those that stand.
+func (s *Store) judge(gs guards, resp *clientv3.TxnResponse) (there guards, err error) {
+	for i, g := range gs {
+		kvs := resp.Responses[i].GetResponseRange().Kvs
+		switch {
+		case len(kvs) == 0 && g.kept:
+			return nil, s.mark.fail(fmt.Errorf("%s is not there, and was written at revision %d", g.key, g.at))
+		case len(kvs) == 0:
+			s.mark.forget(g)
+		case kvs[0].ModRevision < g.at:
+			return nil, s.mark.fail(fmt.Errorf("%s stands at revision %d, and was written at %d", g.key, kvs[0].ModRevision, g.at))
+		default:
+			there = append(there, g)
+		}
 	}
-	if at := kvs[0].ModRevision; at < g.at {
-		return true, s.mark.fail(fmt.Errorf("%s stands at revision %d, and was written at %d", g.key, at, g.at))
-	}
-	return true, nil
+	return there, nil
 }
 
 // commit sends a transaction once.
