@@ -4,6 +4,8 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
@@ -183,13 +185,23 @@ func serveFake(t *testing.T, f fakeStatus) (address string) {
 	return l.Addr().String()
 }
 
-// freeAddress is one that nobody listens on; another process may take it first.
+// freeAddress is one that nobody listens on. It lies below the ports that systems give to
+// connections and to listeners that ask for any, so that nothing which the tests of other
+// packages open takes it, also while a server on it is started again.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 1000 {
+		address := fmt.Sprintf("127.0.0.1:%d", 20000+rand.IntN(12000))
+		if _, before := handedOut.LoadOrStore(address, true); before {
+			continue
+		}
+		if l, err := net.Listen("tcp", address); err == nil {
+			_ = l.Close()
+			return address
+		}
 	}
-	defer l.Close()
-	return l.Addr().String()
+	t.Fatal("no port from 20000 to 31999 is free")
+	return ""
 }
+
+var handedOut sync.Map // addresses

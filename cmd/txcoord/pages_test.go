@@ -7,7 +7,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
+
+	"github.com/txcoord/txcoord/e2e/servers"
 )
 
 // TestQuickstartWorks runs docs/quickstart.md, but for what installs.
@@ -34,22 +37,50 @@ func TestPagesThatEndServers(t *testing.T) {
 	bash := needsBash(t)
 	for _, page := range []string{"backup.md", "upgrade.md"} {
 		t.Run(page, func(t *testing.T) {
-			text, err := os.ReadFile(filepath.Join("..", "..", "docs", page))
-			if err != nil {
-				t.Fatal(err)
-			}
-			script := "set -euo pipefail\ntrap 'for j in $(jobs -p); do kill $j; done; wait' EXIT\n"
-			for _, m := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
-				script += m[1]
-			}
-			address := freeAddress(t)
-			cmd := exec.CommandContext(t.Context(), bash, "-xc", script)
-			cmd.Dir = t.TempDir()
-			cmd.Env = append(os.Environ(), "PATH="+programFolder(t)+":"+os.Getenv("PATH"), "TXCOORD_SERVER="+address, "TXCOORD_LISTEN="+address)
-			if out, err := cmd.CombinedOutput(); err != nil {
-				t.Errorf("%v\n%s", err, out)
-			}
+			text, _, _ := strings.Cut(readPage(t, page), etcdSection)
+			runProcesses(t, bash, text, programFolder(t))
 		})
+	}
+}
+
+const etcdSection = "## etcd, step by step"
+
+// TestEtcdBackupPage runs what docs/backup.md says of etcd, with its server and its tools,
+// at other addresses.
+func TestEtcdBackupPage(t *testing.T) {
+	bash := needsBash(t)
+	_, text, ok := strings.Cut(readPage(t, "backup.md"), etcdSection)
+	if !ok {
+		t.Fatal("the page says nothing of etcd")
+	}
+	for _, documented := range []string{"127.0.0.1:2379", "127.0.0.1:2380"} {
+		text = strings.ReplaceAll(text, documented, freeAddress(t))
+	}
+	runProcesses(t, bash, text, programFolder(t), servers.EtcdPrograms(t))
+}
+
+func readPage(t *testing.T, page string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", page))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// runProcesses runs a page's scripts as one, with programs from folders, in processes.
+func runProcesses(t *testing.T, bash, text string, folders ...string) {
+	t.Helper()
+	script := "set -euo pipefail\ntrap 'for j in $(jobs -p); do kill $j; done; wait' EXIT\n"
+	for _, m := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(text, -1) {
+		script += m[1]
+	}
+	address := freeAddress(t)
+	cmd := exec.CommandContext(t.Context(), bash, "-xc", script)
+	cmd.Dir = t.TempDir()
+	cmd.Env = append(os.Environ(), "PATH="+strings.Join(append(folders, os.Getenv("PATH")), ":"), "TXCOORD_SERVER="+address, "TXCOORD_LISTEN="+address)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
 	}
 }
 

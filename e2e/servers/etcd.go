@@ -70,6 +70,24 @@ func StartEtcd(t testing.TB, cfg EtcdConfig) *Etcd {
 	})
 }
 
+// EtcdPrograms is a folder with etcd, etcdctl and etcdutl, or skips the test and says why
+// there is none.
+func EtcdPrograms(t testing.TB) string {
+	t.Helper()
+	return require(t, func(ctx context.Context) (string, error) {
+		etcd, err := tool(ctx, "etcd", "go.etcd.io/etcd/server/v3")
+		if err != nil {
+			return "", err
+		}
+		for _, name := range []string{"etcdctl", "etcdutl"} {
+			if _, err := program(ctx, "etcd", name, "go.etcd.io/etcd/"+name+"/v3"); err != nil {
+				return "", err
+			}
+		}
+		return filepath.Dir(etcd), nil
+	})
+}
+
 func newEtcd(binary, dir string, cfg EtcdConfig) (*Etcd, error) {
 	ports, err := freePorts(3 * cfg.Members)
 	if err != nil {

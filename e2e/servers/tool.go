@@ -27,10 +27,16 @@ func Tool(t testing.TB, module, pkg string, flags ...string) string {
 	return require(t, func(ctx context.Context) (string, error) { return tool(ctx, module, pkg, flags...) })
 }
 
-// tool returns the binary of a package in a module below tools/, building it if the
+// tool returns the binary of the one program of a module below tools/, which is named
+// like it.
+func tool(ctx context.Context, module, pkg string, flags ...string) (string, error) {
+	return program(ctx, module, module, pkg, flags...)
+}
+
+// program returns the binary of a package in a module below tools/, building it if the
 // cache holds none of this version. Safe to call from several processes at once:
 // one builds, the others wait.
-func tool(ctx context.Context, module, pkg string, flags ...string) (string, error) {
+func program(ctx context.Context, module, name, pkg string, flags ...string) (string, error) {
 	source, err := inRepository("tools", module)
 	if err != nil {
 		return "", err
@@ -43,7 +49,7 @@ func tool(ctx context.Context, module, pkg string, flags ...string) (string, err
 	if err != nil {
 		return "", err
 	}
-	binary := filepath.Join(cache, module+"-"+runtime.Version()+"-"+key, module)
+	binary := filepath.Join(cache, module+"-"+runtime.Version()+"-"+key, name)
 	if isFile(binary) {
 		return binary, nil
 	}
@@ -52,7 +58,7 @@ func tool(ctx context.Context, module, pkg string, flags ...string) (string, err
 	}
 	unlock, err := toolcache.Lock(ctx, filepath.Join(cache, module+".lock"))
 	if err != nil {
-		return "", fmt.Errorf("build %s: %w", module, err)
+		return "", fmt.Errorf("build %s: %w", name, err)
 	}
 	defer unlock()
 	if isFile(binary) {
