@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/txcoord/txcoord/e2e/servers"
 )
 
 // hadolint has nothing to say, and the image is what README.md and the manifests say.
@@ -125,8 +127,29 @@ type release struct {
 	}
 }
 
+// goreleaser's own reading of its configuration takes the file, and would not take one
+// with a mistake in it. It is the reading of the version that makes releases.
+func TestReleaseConfiguration(t *testing.T) {
+	check := servers.Tool(t, "releasecheck", ".")
+	ran(t, nil, check, "goreleaser.yaml")
+	right := read(t, "goreleaser.yaml")
+	for was, wrong := range map[string]string{
+		"    goos: [": "    goose: [", "    formats: [tar.gz]": "    formats: {tar.gz: 1}", "version: 2\n": "version: 1\n",
+	} {
+		file := filepath.Join(t.TempDir(), "wrong.yaml")
+		put(t, file, strings.Replace(right, was, wrong, 1))
+		if out, err := tried(t, nil, check, file); err == nil || !strings.Contains(out, "releasecheck:") {
+			t.Errorf("it takes %q in the place of %q: %v %s", wrong, was, err, out)
+		}
+	}
+	module := "github.com/goreleaser/goreleaser/v2"
+	version := regexp.MustCompile(`(?m)^GORELEASER := ` + module + `@(\S+)$`).FindStringSubmatch(read(t, "../Makefile"))
+	if version == nil || !strings.Contains(read(t, "../tools/releasecheck/go.mod"), " "+module+" "+version[1]+"\n") {
+		t.Errorf("releases are made with %q, and checked with another", version)
+	}
+}
+
 // The release builds the same program, and the files that it takes along are there.
-// goreleaser itself reads the file only when a release is made.
 func TestRelease(t *testing.T) {
 	var r release
 	if err := yaml.Unmarshal([]byte(read(t, "goreleaser.yaml")), &r); err != nil {
