@@ -192,6 +192,9 @@ func (r *rebuilding) plan(ctx context.Context) (err error) {
 	}
 	r.transactions(staged)
 	r.numbers()
+	if err := r.holds(ctx); err != nil {
+		return err
+	}
 	r.finish()
 	return nil
 }
@@ -237,6 +240,31 @@ func (r *rebuilding) fold(ctx context.Context) (shown twophase.SnapshotVersion, 
 		return 0, false, err
 	}
 	return f.state.Shown(), ok && f.state.MovedTo() == "" && f.state.Rebuilt() > 0, nil
+}
+
+// holds names the tables that operators have frozen, as far as the journal that is given
+// up says so. One that cannot be read, or none, is no hindrance: that it may have known
+// some is said all the same (finish).
+func (r *rebuilding) holds(ctx context.Context) error {
+	if r.old == nil {
+		return nil
+	}
+	f, err := newFsck(ctx, r.cfg, "")
+	if err == nil {
+		_, err = f.fold(ctx)
+	}
+	if err != nil || f.state == nil {
+		return ctx.Err()
+	}
+	for _, t := range r.tables {
+		if was, ok := f.state.Table(t.row.Table); ok && was.Held != nil {
+			r.found(RebuildFinding{
+				Code: RebuildHold, Table: t.row.Name, TableID: t.row.Table,
+				What: fmt.Sprintf("an operator froze it at %s: %s", was.Held.Since.Std().Format(time.RFC3339), was.Held.Detail),
+			})
+		}
+	}
+	return nil
 }
 
 // again: an earlier run has begun the journal. Its owner objects are the only thing that
@@ -285,7 +313,7 @@ func (r *rebuilding) finish() {
 		})
 	}
 	if r.before.newest > 0 {
-		r.found(RebuildFinding{Code: RebuildNames, What: "tags and leases stood in the journal alone"})
+		r.found(RebuildFinding{Code: RebuildNames, What: "tags, leases and operators' freezes stood in the journal alone"})
 	}
 	slices.SortStableFunc(r.report.Findings, func(a, b RebuildFinding) int {
 		for _, d := range []int{

@@ -34,7 +34,9 @@ const (
 	// RebuildCleaned: commits of the log were cleaned or are old; keys of transactions that
 	// only they name are not known any more.
 	RebuildCleaned RebuildCode = "KEYS_FORGOTTEN"
-	// RebuildNames: tags and leases stood in the journal alone.
+	// RebuildHold: an operator had frozen the table, and it comes back without that.
+	RebuildHold RebuildCode = "FREEZE_LOST"
+	// RebuildNames: tags, leases and operators' freezes stood in the journal alone.
 	RebuildNames RebuildCode = "TAGS_AND_LEASES_LOST"
 	// RebuildStaged: a transaction has staged parts and is in no log: it was open, or
 	// decided and not published.
@@ -68,7 +70,8 @@ var rebuildRemedies = map[RebuildCode]string{
 	RebuildTwice:          "accepted, the table is left out; register it under another name",
 	RebuildMode:           "txcoord tables mode TABLE MODE sets it again, or --mode TABLE=MODE here",
 	RebuildFence:          "wait for the grace time, or txcoord tables fence TABLE --no-older-writers",
-	RebuildNames:          "set tags and leases again",
+	RebuildHold:           "txcoord tables freeze TABLE --reason TEXT, before anybody writes, if it still holds",
+	RebuildNames:          "set tags, leases and freezes again",
 	RebuildStaged:         "the next try under its key commits it; its parts go when they expire",
 	RebuildUnborn:         "nothing: the table was never published",
 	RebuildNamed:          "--name ID=NAME gives it another one",

@@ -336,6 +336,56 @@ func TestRebuildSupersedes(t *testing.T) {
 	w.check(closedRun{committed: append(committed, after)})
 }
 
+// An operator's freeze does not outlive the journal that it stood in: where that one can be
+// read, the plan names it, and it is no hindrance where it cannot.
+func TestRebuildNamesFreezes(t *testing.T) {
+	t.Parallel()
+	w, _ := lived(t)
+	for _, table := range []string{"a", "b"} {
+		if _, err := w.catalog.FreezeTable(w.ctx(), table, "audit of "+table); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := w.catalog.UnfreezeTable(w.ctx(), "a", "done"); err != nil {
+		t.Fatal(err)
+	}
+	w.stop()
+	meta, _, err := lock.Present(w.ctx(), w.store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan := func(store lock.Store) *coordinator.RebuildReport {
+		t.Helper()
+		r, err := w.rebuild(store, coordinator.RebuildOptions{Supersede: meta.Incarnation})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	always := []string{"FENCE_COUNTS_ANEW c", "MODE_OPENED b", "TAGS_AND_LEASES_LOST"}
+	r := plan(w.store)
+	if diff := cmp.Diff(slices.Insert(slices.Clone(always), 1, "FREEZE_LOST b"), rebuildFindings(r)); diff != "" {
+		t.Errorf("findings (-want +got):\n%s", diff)
+	}
+	if hold := r.Findings[1]; !strings.Contains(hold.What, "audit of b") || hold.Code.Loss() || !strings.Contains(hold.Code.Remedy(), "tables freeze") {
+		t.Errorf("it says %+v", hold)
+	}
+	damaged := memstore.New(memstore.Config{})
+	if _, err := lock.Copy(w.ctx(), w.store, damaged, coordinator.StaysBehind); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := damaged.Put(w.ctx(), "ring/"+meta.Incarnation+"/00000000", []byte("nothing"), lock.Always()); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(always, rebuildFindings(plan(damaged))); diff != "" {
+		t.Errorf("findings of a damaged journal (-want +got):\n%s", diff)
+	}
+	done, err := w.rebuild(w.store, coordinator.RebuildOptions{Write: true, Supersede: meta.Incarnation})
+	if err != nil || !done.Written || !slices.Contains(rebuildFindings(done), "FREEZE_LOST b") {
+		t.Errorf("the rebuild says %+v, %v", done, err)
+	}
+}
+
 // A server that runs on the store whose journal is given up decides nothing more.
 func TestRebuildEndsTheJournalBefore(t *testing.T) {
 	t.Parallel()
