@@ -82,7 +82,8 @@ type risk struct {
 	job, eats string
 }
 
-// told is one line for each property, however many tables it is about.
+// told is one line for each property, however many tables it is about. That of a tag, for
+// which there is no value to set, is short: `tables why` says it in full.
 func (h hold) told(all []risk) (out []string) {
 	for _, property := range []string{tables.PropFileRetention, tables.PropLogRetention} {
 		var of []risk
@@ -94,12 +95,22 @@ func (h hold) told(all []risk) (out []string) {
 		switch len(of) {
 		case 0:
 		case 1:
+			if h.until.IsZero() {
+				out = append(out, of[0].brief("table "+of[0].table+" is "+of[0].keeps.String()))
+				continue
+			}
 			out = append(out, of[0].text+"; "+of[0].remedy)
 		default:
 			out = append(out, h.toldOf(of))
 		}
 	}
 	return out
+}
+
+// brief is what may happen, and where to read on.
+func (r risk) brief(whose string) string {
+	return fmt.Sprintf("%s of %s: another engine's %s may take %s the snapshot from %s on; see docs/operations.md, Tags and leases",
+		r.property, whose, r.job, r.eats, r.breaks.UTC().Format(time.RFC3339))
 }
 
 // namedInOneLine bounds the tables that a warning about many names.
@@ -115,13 +126,13 @@ func (h hold) toldOf(of []risk) string {
 	if more := len(of) - len(names); more > 0 {
 		names = append(names, fmt.Sprintf("%d more", more))
 	}
-	until := ""
-	if !h.until.IsZero() {
-		until = " until " + h.until.UTC().Format(time.RFC3339)
+	whose := fmt.Sprintf("%d tables (%s) is %s or more", len(of), strings.Join(names, ", "), inUnits(first.keeps))
+	if h.until.IsZero() {
+		return first.brief(whose)
 	}
-	return fmt.Sprintf("%s of %d tables (%s) is %s or more: from %s on another engine's %s may take away %s versions that %s of snapshot %d needs%s; %s",
-		first.property, len(of), strings.Join(names, ", "), inUnits(first.keeps), first.breaks.UTC().Format(time.RFC3339), first.job, first.eats,
-		h.what, h.snapshot, until, first.remedy)
+	return fmt.Sprintf("%s of %s: from %s on another engine's %s may take away %s versions that %s of snapshot %d needs until %s; %s",
+		first.property, whose, first.breaks.UTC().Format(time.RFC3339), first.job, first.eats,
+		h.what, h.snapshot, h.until.UTC().Format(time.RFC3339), first.remedy)
 }
 
 // risks are the settings of a table that let another engine take away what a hold

@@ -173,6 +173,12 @@ func TestLeaseWarnings(t *testing.T) {
 	if err != nil || len(tagged) != 2 || !strings.Contains(tagged[1], "delta.logRetentionDuration of 2 tables (short, usual)") {
 		t.Errorf("tag: %q, %v", tagged, err)
 	}
+	for i, line := range tagged { // one line, and where to read on
+		want := []string{"another engine's VACUUM may take files of the snapshot from ", "another engine's log clean-up may take the log of the snapshot from "}[i]
+		if len(line) > 240 || !strings.Contains(line, want) || !strings.HasSuffix(line, "see docs/operations.md, Tags and leases") {
+			t.Errorf("tag: %q", line)
+		}
+	}
 	n := 0
 	for _, f := range w.explain("short").Findings {
 		if f.Code == coordinator.FoundRetention && f.Property != "" && !f.Blocks && f.Remedy != "" {
