@@ -44,6 +44,26 @@ open round  5.0, 2 transactions, since 2026-11-29T12:00:00Z
 CHANGE  TRANSACTION  GIVEN UP
 3       ab           path_exists
 `},
+		"transactions": {func(g *grid) {
+			transactionsGrid(g, &txcoordv1.ListTransactionsResponse{
+				Open: []*txcoordv1.OpenTransaction{{
+					TransactionId: "ab", Key: "job-1", Attempt: 2, Client: "token:etl", BegunAt: at, Deadline: timestamppb.New(at.AsTime().Add(time.Hour)),
+					Tables: []*txcoordv1.StagedTable{{Table: "orders"}, {Table: "items"}},
+				}},
+				Decided: []*txcoordv1.Outcome{
+					{TransactionId: "cd", State: &txcoordv1.Outcome_Committed{Committed: &txcoordv1.CommittedOutcome{
+						Tables: []*txcoordv1.TableDelivery{{Table: "orders", Version: 3}}, SnapshotVersion: 9, DecidedAt: at,
+					}}},
+					{TransactionId: "ef", State: &txcoordv1.Outcome_Aborted{Aborted: &txcoordv1.AbortedOutcome{
+						Conflict: &txcoordv1.ConflictDetail{Rule: txcoordv1.Rule_RULE_DELETE_DELETE, Version: -1}, DecidedAt: at,
+					}}},
+				},
+			})
+		}, `TRANSACTION  STATE      KEY    ATTEMPT  BEGUN                 DEADLINE, DECIDED     TABLES         DETAIL
+ab           open       job-1  2        2026-11-29T12:00:00Z  2026-11-29T13:00:00Z  orders, items  by token:etl
+cd           committed  -      0        -                     2026-11-29T12:00:00Z  orders@3       snapshot 9
+ef           aborted    -      0        -                     2026-11-29T12:00:00Z  -              delete delete
+`},
 		"gc": {func(g *grid) {
 			garbageGrid(g, &txcoordv1.CollectGarbageResponse{
 				Found: []*txcoordv1.Garbage{
