@@ -74,6 +74,9 @@ bindings: [{role: reader, principals: ["token:reader"]}, {role: all, principals:
 	if err != nil {
 		t.Fatal(err)
 	}
+	if n := bytes.Count(raw, []byte(`"detail":`)); n != 1 || !bytes.Contains(raw, []byte("the token is not known")) {
+		t.Errorf("%d lines say what was wrong with a proof:\n%s", n, raw)
+	}
 	if bytes.Contains(raw, []byte(reader)) || bytes.Contains(raw, []byte("txcoord_wrong")) {
 		t.Error("a token stands in the audit log")
 	}
@@ -90,7 +93,7 @@ bindings: [{role: reader, principals: ["token:reader"]}, {role: all, principals:
 		{"token:reader", "FreezeTable", "admin:orders", "PermissionDenied", "x"},
 		{"token:reader", "Abort", "admin:*", "PermissionDenied", "transaction " + begun.Outcome.TransactionID + ": x"},
 		{"token:reader", "CollectGarbage", "admin:*", "PermissionDenied"},
-		{"anonymous", "DescribeTable", "", "Unauthenticated"},
+		{"unauthenticated", "DescribeTable", "", "Unauthenticated"},
 		{"anonymous", "DescribeTable", "", "PermissionDenied"},
 	})
 }

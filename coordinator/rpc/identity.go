@@ -183,15 +183,23 @@ type identified struct {
 
 func (s identified) Context() context.Context { return s.ctx }
 
+// unproven is the audit log's word for who showed something that proves nothing, or
+// nothing yet: not access.Anonymous, who shows nothing.
+const unproven = "unauthenticated"
+
 // audited writes the audit log's line of a call: those that ask for more than
 // reading, and those that are refused.
 func (i interceptors) audited(ctx context.Context, method string, err error) {
 	if i.audit == nil {
 		return
 	}
-	c := callerOf(ctx)
+	c, st := callerOf(ctx), status.Convert(err)
+	principal := c.who.Name()
+	if c.note == nil {
+		principal = unproven
+	}
 	all := []slog.Attr{
-		slog.String("principal", c.who.Name()), slog.String("client", address(ctx)), slog.String("method", method),
+		slog.String("principal", principal), slog.String("client", address(ctx)), slog.String("method", method),
 	}
 	all = append(all, c.note.where()...)
 	more, refused := false, c.note == nil
@@ -213,10 +221,12 @@ func (i interceptors) audited(ctx context.Context, method string, err error) {
 	if !more && !refused {
 		return
 	}
-	st := status.Convert(err)
 	all = append(all, slog.String("code", st.Code().String()))
 	if err != nil {
 		all = append(all, slog.String("reason", reasonOf(st)))
+	}
+	if c.note == nil {
+		all = append(all, slog.String("detail", text(st.Message(), maxText))) // what is wrong with the proof, never the proof
 	}
 	i.audit.LogAttrs(ctx, slog.LevelInfo, "call", all...)
 }
