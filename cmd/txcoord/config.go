@@ -63,51 +63,53 @@ type Config struct {
 	drainFor *time.Duration
 }
 
-// Validate refuses what cannot work, before anything is opened. It fills in what
-// follows from other fields.
+// Validate refuses what cannot work, before anything is opened, and names all of it. It
+// fills in what follows from other fields.
 func (c *Config) Validate() error {
-	if err := c.validateListen(); err != nil {
-		return err
-	}
+	all := []error{c.validateListen()}
 	if c.StopTimeout < 0 {
-		return usage("--stop-timeout", c.StopTimeout.String(), "give a duration of 0 or more")
+		all = append(all, usage("--stop-timeout", c.StopTimeout.String(), "give a duration of 0 or more"))
 	}
-	if err := c.validateLocations(); err != nil {
-		return err
-	}
+	return allOf(append(all, c.validateLocations(), c.setLimits())...)
+}
+
+func (c *Config) setLimits() error {
 	c.quota = quota.Defaults()
+	var all []error
 	for _, name := range sortedKeys(c.Limit) {
-		if err := setLimit(c, name, c.Limit[name]); err != nil {
-			return err
-		}
+		all = append(all, setLimit(c, name, c.Limit[name]))
 	}
 	// What the stream takes and what a part may have is one limit.
 	c.rpc.PartBytes = c.coordinator.Actions.PartBytes
-	if err := c.rpc.Validate(); err != nil {
-		return usage("--limit", "", err.Error())
+	err := allOf(all...)
+	if err == nil {
+		if err = c.rpc.Validate(); err != nil {
+			return usage("--limit", "", err.Error())
+		}
 	}
-	return nil
+	return err
 }
 
 func (c *Config) validateListen() error {
-	if _, _, err := net.SplitHostPort(c.Listen); err != nil && !isSocket(c.Listen) {
-		return usage("--listen", c.Listen, "write it as host:port, or unix:PATH")
+	all := []error{validAddress("--listen", c.Listen, true)}
+	if all[0] == nil {
+		all = append(all, c.reachable("--listen", c.Listen))
 	}
-	if _, _, err := net.SplitHostPort(c.Advertise); err != nil && c.Advertise != "" {
-		return usage("--advertise", c.Advertise, "write it as host:port")
+	if c.Advertise != "" {
+		all = append(all, validAddress("--advertise", c.Advertise, false))
 	}
-	for _, f := range [][2]string{{"--listen", c.Listen}, {"--advertise", c.Advertise}, {"--admin-listen", c.AdminListen}} {
-		if err := validPort(f[0], f[1]); err != nil {
-			return err
+	return allOf(append(all, c.Security.validate(), c.validateObserve())...)
+}
+
+// validAddress refuses what nobody can listen on, or reach.
+func validAddress(flag, address string, socket bool) error {
+	if _, _, err := net.SplitHostPort(address); err != nil && !(socket && isSocket(address)) {
+		if socket {
+			return usage(flag, address, "write it as host:port, or unix:PATH")
 		}
+		return usage(flag, address, "write it as host:port")
 	}
-	if err := c.Security.validate(); err != nil {
-		return err
-	}
-	if err := c.reachable("--listen", c.Listen); err != nil {
-		return err
-	}
-	return c.validateObserve()
+	return validPort(flag, address)
 }
 
 // validPort: whether the address has the right form is asked elsewhere.
@@ -123,30 +125,33 @@ func validPort(flag, address string) error {
 }
 
 func (c *Config) validateLocations() error {
-	if c.Warehouse == "" {
-		return usage("--warehouse", "", "say where the catalog's objects shall lie")
+	var all []error
+	note := func(err error) { all = append(all, err) }
+	set := func(flag string, location *string) {
+		uri, err := canonical(flag, *location)
+		if note(err); err == nil {
+			*location = uri
+		}
 	}
-	var err error
-	if c.Warehouse, err = canonical("--warehouse", c.Warehouse); err != nil {
-		return err
+	if c.Warehouse == "" {
+		note(usage("--warehouse", "", "say where the catalog's objects shall lie"))
+	} else {
+		set("--warehouse", &c.Warehouse)
 	}
 	for i := range c.Allow {
-		if c.Allow[i], err = canonical("--allow", c.Allow[i]); err != nil {
-			return err
-		}
+		set("--allow", &c.Allow[i])
 	}
 	if c.LogStore != "" {
-		if _, err := parseLogStore(c.LogStore); err != nil {
-			return err
-		}
+		_, err := parseLogStore(c.LogStore)
+		note(err)
 	}
-	if _, err := c.BucketFlags.parse(); err != nil {
-		return err
-	}
+	_, err := c.BucketFlags.parse()
+	note(err)
 	if c.Store != "" {
 		_, err = c.find(rpc.DefaultCatalog, nothingSet, slog.New(slog.DiscardHandler))
+		note(err)
 	}
-	return err
+	return allOf(all...)
 }
 
 // nothingSet is an environment without variables.

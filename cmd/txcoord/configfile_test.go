@@ -118,6 +118,13 @@ func TestConfigFilesThatAreWrong(t *testing.T) {
 		put(t, path, text)
 		wantCode(t, []string{text}, txcoord(t, nil, "", "config", "check", path), 2, want)
 	}
+	put(t, path, "warehouse: /x\nlisten: nowhere\nadvertise: b\nstop-timeout: -1s\ntls-key: k\nallow: [ftp://x, /a, gopher://y]\n"+
+		"store: no://x\nmetrics-tables: -1\nadmin-listen: c\nlimit: {no_such: 1, key_bytes: -1}\n")
+	all := []string{
+		"--listen", "--advertise", "--stop-timeout", "--tls-cert", "ftp://x", "gopher://y", "--store", "--metrics-tables", "--admin-listen", "no_such", "key_bytes",
+	}
+	wantCode(t, nil, txcoord(t, nil, "", "config", "check", path), 2, all...)
+	wantCode(t, nil, txcoord(t, nil, "", "serve", "--config", path), 2, all...)
 	for _, command := range [][]string{{"config", "check", path + ".none"}, {"serve", "--config", path + ".none"}} {
 		wantCode(t, command, txcoord(t, nil, "", command...), 2, "no such file")
 	}

@@ -58,8 +58,44 @@ func (e *usageError) Error() string {
 	return fmt.Sprintf("%s: %q: %s", e.what, e.value, e.remedy)
 }
 
+// mistakes are all that is wrong with a configuration, if it is more than one thing.
+type mistakes []error
+
+// allOf is nil if all are, the one that is not, or all of them.
+func allOf(all ...error) error {
+	var out mistakes
+	for _, err := range all {
+		var more mistakes
+		switch {
+		case errors.As(err, &more):
+			out = append(out, more...)
+		case err != nil:
+			out = append(out, err)
+		}
+	}
+	switch len(out) {
+	case 0:
+		return nil
+	case 1:
+		return out[0]
+	}
+	return out
+}
+
+func (m mistakes) Error() string { return errors.Join(m...).Error() }
+
+func (m mistakes) Unwrap() []error { return m }
+
 // usageOf makes an error of the parser one of ours.
 func usageOf(err error) error {
+	var many mistakes
+	if errors.As(err, &many) {
+		out := make(mistakes, len(many))
+		for i, e := range many {
+			out[i] = usageOf(e)
+		}
+		return out
+	}
 	var ours *usageError
 	if errors.As(err, &ours) {
 		return ours

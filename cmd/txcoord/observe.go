@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net"
 	"os"
 	"sync/atomic"
 	"time"
@@ -24,22 +23,22 @@ type Observe struct {
 }
 
 func (c *Config) validateObserve() error {
+	var all []error
 	if c.AdminListen != "" {
-		if _, _, err := net.SplitHostPort(c.AdminListen); err != nil && !isSocket(c.AdminListen) {
-			return usage("--admin-listen", c.AdminListen, "write it as host:port, or unix:PATH")
+		err := validAddress("--admin-listen", c.AdminListen, true)
+		if err == nil {
+			err = c.reachable("--admin-listen", c.AdminListen)
 		}
-		if err := c.reachable("--admin-listen", c.AdminListen); err != nil {
-			return err
-		}
+		all = append(all, err)
 	}
 	if c.MetricsTables < 0 || c.MetricsTables > maxMetricsTables {
-		return usage("--metrics-tables", "", "give a number from 0 to 10000")
+		all = append(all, usage("--metrics-tables", "", "give a number from 0 to 10000"))
 	}
 	e := c.exports("")
 	if err := e.Validate(); err != nil {
-		return usage("--otlp-endpoint, --trace-sample or a variable OTEL_*", "", err.Error())
+		all = append(all, usage("--otlp-endpoint, --trace-sample or a variable OTEL_*", "", err.Error()))
 	}
-	return nil
+	return allOf(all...)
 }
 
 const maxMetricsTables = 10_000
