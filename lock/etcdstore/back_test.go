@@ -21,7 +21,7 @@ func back(t *testing.T, before, after func(s handle)) handle {
 	t.Helper()
 	e := servers.StartEtcd(t, servers.EtcdConfig{})
 	m := e.Members[0]
-	s := open(t, fresh(e.Endpoints()...))
+	s := open(t, patient(e.Endpoints()...))
 	before(s)
 	m.Stop()
 	copied := t.TempDir()
@@ -164,7 +164,7 @@ func TestPredecessorIsGoneWithNewerRevisions(t *testing.T) {
 // A predecessor that stands, or that was written since, is no hindrance, and no excuse.
 func TestPredecessorStands(t *testing.T) {
 	t.Parallel()
-	s := open(t, fresh(servers.StartEtcd(t, servers.EtcdConfig{}).Endpoints()...))
+	s := open(t, patient(servers.StartEtcd(t, servers.EtcdConfig{}).Endpoints()...))
 	putAll(t, 0, 2)(s)
 	item, err := s.Get(t.Context(), "ring/0")
 	if err != nil {
@@ -249,9 +249,9 @@ func TestOtherClusterInItsPlace(t *testing.T) {
 	t.Parallel()
 	e, other := servers.StartEtcd(t, servers.EtcdConfig{}), servers.StartEtcd(t, servers.EtcdConfig{})
 	proxy := servers.NewTCPFaults(t, e.Members[0].Endpoint)
-	s := open(t, fresh("http://"+proxy.Addr))
+	s := open(t, patient("http://"+proxy.Addr))
 	putAll(t, 0, 3)(s)
-	putAll(t, 0, 20)(open(t, fresh(other.Endpoints()...))) // Its revisions are newer.
+	putAll(t, 0, 20)(open(t, patient(other.Endpoints()...))) // Its revisions are newer.
 	proxy.Redirect(other.Members[0].Endpoint)
 	_, err := s.Get(t.Context(), "ring/0")
 	wantBack(t, s, err)
@@ -261,7 +261,7 @@ func TestOtherClusterInItsPlace(t *testing.T) {
 func TestDeletedGuard(t *testing.T) {
 	t.Parallel()
 	e := servers.StartEtcd(t, servers.EtcdConfig{})
-	s := open(t, fresh(e.Endpoints()...))
+	s := open(t, patient(e.Endpoints()...))
 	putAll(t, 0, 1)(s)
 	if err := open(t, s.cfg).Delete(t.Context(), "ring/0"); err != nil {
 		t.Fatal(err)

@@ -24,7 +24,7 @@ func writes(n, size int) []lock.Write {
 func TestLargeBatches(t *testing.T) {
 	t.Parallel()
 	e := servers.StartEtcd(t, servers.EtcdConfig{})
-	s := open(t, fresh(e.Endpoints()...))
+	s := open(t, patient(e.Endpoints()...))
 	for i, with := range [][]lock.Write{writes(123, 1), writes(124, 2), writes(125, 3), writes(600, 10), writes(9, 500_000), writes(3, maxValue)} {
 		key := fmt.Sprint("k/", i)
 		rev, err := s.PutBatch(t.Context(), key, bytes.Repeat([]byte("v"), 400_000), lock.IfAbsent(), with)
@@ -45,7 +45,7 @@ func TestLargeBatches(t *testing.T) {
 func TestBatchWithOneKeyTwice(t *testing.T) {
 	t.Parallel()
 	e := servers.StartEtcd(t, servers.EtcdConfig{})
-	s := open(t, fresh(e.Endpoints()...))
+	s := open(t, patient(e.Endpoints()...))
 	with := []lock.Write{{Key: "w", Value: []byte("first")}, {Key: "other"}, {Key: "w", Value: []byte("last")}}
 	if _, err := s.PutBatch(t.Context(), "k", nil, lock.IfAbsent(), with); err != nil {
 		t.Fatal(err)
@@ -62,7 +62,7 @@ func TestBatchWithOneKeyTwice(t *testing.T) {
 func TestScanOfLargeValues(t *testing.T) {
 	t.Parallel()
 	e := servers.StartEtcd(t, servers.EtcdConfig{})
-	s := open(t, fresh(e.Endpoints()...))
+	s := open(t, patient(e.Endpoints()...))
 	for _, w := range append(writes(40, 1<<20), writes(300, 10)...) {
 		if _, err := s.Put(t.Context(), w.Key, w.Value, lock.Always()); err != nil {
 			t.Fatal(err)

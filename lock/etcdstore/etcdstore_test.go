@@ -54,11 +54,19 @@ func fresh(endpoints ...string) etcdstore.Config {
 	return etcdstore.Config{Endpoints: endpoints, Prefix: rand.Text() + "/"}
 }
 
+// patient is fresh for tests in which no request is to take too long: on a busy machine
+// the server takes its time.
+func patient(endpoints ...string) etcdstore.Config {
+	cfg := fresh(endpoints...)
+	cfg.RequestTimeout = 20 * time.Second
+	return cfg
+}
+
 // conformance is the suite for stores in one cluster. One is reopened by connecting
 // again; TestConformanceAfterKill ends the server too.
 func conformance(e *servers.Etcd, t *testing.T) locktest.Config {
 	return locktest.Config{
-		New:    func(t locktest.T) lock.Store { return open(t, fresh(e.Endpoints()...)) },
+		New:    func(t locktest.T) lock.Store { return open(t, patient(e.Endpoints()...)) },
 		Client: func(t locktest.T, s lock.Store) lock.Store { return open(t, s.(handle).cfg) },
 		Reopen: func(t locktest.T, s lock.Store) lock.Store {
 			if err := s.Close(); err != nil {
@@ -68,7 +76,7 @@ func conformance(e *servers.Etcd, t *testing.T) locktest.Config {
 		},
 		Lossy: func(lt locktest.T) (lock.Store, func()) {
 			proxy := servers.NewTCPFaults(t, e.Members[0].Endpoint)
-			cfg := fresh("http://" + proxy.Addr)
+			cfg := patient("http://" + proxy.Addr)
 			cfg.UpkeepEvery = time.Hour
 			s := open(lt, cfg)
 			for len(s.Usage()) == 0 { // Its first look would meet the fault meant for a write.
