@@ -38,6 +38,7 @@ type Access struct {
 	now     atomic.Pointer[rules]
 	stamp   atomic.Pointer[stamp]
 	client  *http.Client
+	clock   func() time.Time
 	refused atomic.Pointer[string]
 }
 
@@ -54,7 +55,7 @@ type stamp struct {
 
 // Load reads an access file. Fields that it does not know are refused.
 func Load(path string) (*Access, error) {
-	a := &Access{path: path, client: &http.Client{Timeout: 10 * time.Second}}
+	a := &Access{path: path, client: &http.Client{Timeout: 10 * time.Second}, clock: time.Now}
 	if err := a.load(); err != nil {
 		return nil, err
 	}
@@ -175,12 +176,12 @@ func (a *Access) bearer(ctx context.Context, header string) (Principal, error) {
 	}
 	r := a.now.Load()
 	if strings.HasPrefix(secret, tokenPrefix) {
-		return r.tokens.principal(secret, time.Now())
+		return r.tokens.principal(secret, a.clock())
 	}
 	iss := issuerOf(secret)
 	for _, is := range r.issuers {
 		if is.Issuer.Issuer == iss {
-			return is.principal(ctx, secret, time.Now())
+			return is.principal(ctx, secret, a.clock())
 		}
 	}
 	return Principal{}, fmt.Errorf("%w: the token is not known", ErrUnauthenticated)

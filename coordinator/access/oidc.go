@@ -17,7 +17,8 @@ import (
 
 // Issuer is an OpenID Connect provider whose ID or access tokens (JWTs with the
 // audience) are taken. Its keys are fetched from where its discovery document says,
-// and again when a token names a key that is not known.
+// again when a token names a key that is not known, and now and then, so that a key
+// which the provider took away is not trusted for good.
 type Issuer struct {
 	// Name stands in front of its principals: "NAME:SUBJECT" and "NAME-group:GROUP".
 	Name     string `yaml:"name"`
@@ -52,6 +53,8 @@ type issuer struct {
 
 	mu       sync.Mutex
 	verifier *oidc.IDTokenVerifier
+	// renew is when the verifier, and with it the keys that it knows, is made anew.
+	renew time.Time
 	// known are tokens that were checked a moment ago, by hash.
 	known map[[sha256.Size]byte]checked
 }
@@ -68,6 +71,13 @@ const (
 	checkedMost = 4096
 )
 
+// Keys are trusted this long without the provider having been asked again. While it is
+// away it is asked again in a while, and those that are known stay.
+const (
+	keysFor  = 10 * time.Minute
+	askAgain = time.Minute
+)
+
 func (i *issuer) principal(ctx context.Context, raw string, now time.Time) (Principal, error) {
 	key := sha256.Sum256([]byte(raw))
 	i.mu.Lock()
@@ -76,7 +86,7 @@ func (i *issuer) principal(ctx context.Context, raw string, now time.Time) (Prin
 	if ok && now.Before(hit.until) {
 		return hit.who, nil
 	}
-	v, err := i.verify(ctx)
+	v, err := i.verify(ctx, now)
 	if err != nil {
 		return Principal{}, err
 	}
@@ -120,23 +130,69 @@ func issuerOf(raw string) string {
 	return claims.Issuer
 }
 
-func (i *issuer) verify(ctx context.Context) (*oidc.IDTokenVerifier, error) {
+func (i *issuer) verify(ctx context.Context, now time.Time) (*oidc.IDTokenVerifier, error) {
 	i.mu.Lock()
-	v := i.verifier
+	old := i.verifier
+	fresh := old != nil && now.Before(i.renew)
+	if !fresh {
+		i.renew = now.Add(askAgain) // whoever comes meanwhile goes on with the old one
+	}
 	i.mu.Unlock()
-	if v != nil {
-		return v, nil
+	if fresh {
+		return old, nil
 	}
-	// The provider keeps the context for the keys that it fetches later.
-	p, err := oidc.NewProvider(oidc.ClientContext(context.WithoutCancel(ctx), i.client), i.Issuer.Issuer)
-	if err != nil {
-		return nil, fmt.Errorf("%w: ask issuer %s for its keys: %w", ErrUnavailable, i.Name, err)
-	}
-	v = p.Verifier(&oidc.Config{ClientID: i.Audience})
+	v, err := i.ask(ctx, old != nil)
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.verifier = v
-	return v, nil
+	switch {
+	case err == nil:
+		i.verifier, i.renew = v, now.Add(keysFor)
+		clear(i.known)
+		return v, nil
+	case old != nil:
+		return old, nil
+	}
+	return nil, fmt.Errorf("%w: ask issuer %s for its keys: %w", ErrUnavailable, i.Name, err)
+}
+
+// ask makes a verifier, which fetches the keys when it needs them first. One that is to
+// take the place of another has to be able to.
+func (i *issuer) ask(ctx context.Context, keys bool) (*oidc.IDTokenVerifier, error) {
+	// The provider keeps the context for the keys that it fetches later.
+	ctx = oidc.ClientContext(context.WithoutCancel(ctx), i.client)
+	p, err := oidc.NewProvider(ctx, i.Issuer.Issuer)
+	if err != nil {
+		return nil, err
+	}
+	if keys {
+		var at struct {
+			Keys string `json:"jwks_uri"`
+		}
+		if err := p.Claims(&at); err != nil {
+			return nil, err
+		}
+		if err := i.answers(ctx, at.Keys); err != nil {
+			return nil, err
+		}
+	}
+	return p.Verifier(&oidc.Config{ClientID: i.Audience}), nil
+}
+
+// answers sees that an address answers a request for keys.
+func (i *issuer) answers(ctx context.Context, url string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	resp, err := i.client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s answers %s", url, resp.Status)
+	}
+	return nil
 }
 
 func (i *issuer) from(token *oidc.IDToken) (Principal, error) {

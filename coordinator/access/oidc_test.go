@@ -159,6 +159,33 @@ func TestIssuersKeysRotate(t *testing.T) {
 	}
 }
 
+// A key that the provider took away is not trusted for good, also where no token names
+// another; while the provider is away, those that are known stay.
+func TestAKeyIsTakenAway(t *testing.T) {
+	p := newProvider(t)
+	a := must(t, fmt.Sprintf("issuers: [{name: corp, issuer: '%s', audience: txcoord}]", p.URL))
+	ahead := time.Duration(0)
+	a.SetClock(func() time.Time { return time.Now().Add(ahead) })
+	token := p.token(t, nil)
+	taken := func(after time.Duration, want error) {
+		t.Helper()
+		ahead = after
+		if _, err := show(t, a, token); !errors.Is(err, want) {
+			t.Errorf("after %v: %v, want %v", after, err, want)
+		}
+	}
+	taken(0, nil)
+	p.rotate(t, "two")
+	taken(5*time.Minute, nil)
+	p.set(true)
+	taken(11*time.Minute, nil)
+	p.set(false)
+	taken(11*time.Minute+30*time.Second, nil) // it was asked a moment ago
+	taken(13*time.Minute, access.ErrUnauthenticated)
+	token = p.token(t, nil)
+	taken(13*time.Minute, nil)
+}
+
 // A server starts, and serves everybody else, while a provider is away.
 func TestAnIssuerThatIsAway(t *testing.T) {
 	p := newProvider(t)
