@@ -12,7 +12,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc"
-	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc/filters"
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetricgrpc"
@@ -35,6 +34,8 @@ type Telemetry struct {
 	registry *prometheus.Registry
 	metrics  *metric.MeterProvider
 	traces   trace.TracerProvider
+	sampler  sdktrace.Sampler // nil: no traces are sent
+	server   *serverCalls
 	shutdown []func(context.Context) error
 }
 
@@ -86,6 +87,9 @@ func (t *Telemetry) start(ctx context.Context, c Config) error {
 		if err := t.startTraces(ctx, c, about); err != nil {
 			return err
 		}
+	}
+	if t.server, err = newServerCalls(t.metrics, t.traces, t.sampler); err != nil {
+		return err
 	}
 	t.recorder, err = telemetry.New(telemetry.Config{Metrics: t.metrics, Traces: t.traces, Catalog: c.Catalog, Tables: c.Tables})
 	return err
@@ -142,6 +146,9 @@ func (t *Telemetry) startTraces(ctx context.Context, c Config, about *resource.R
 		return err
 	}
 	t.traces = provider
+	if t.sampler, err = c.sampler(); err != nil {
+		return err
+	}
 	t.shutdown = append(t.shutdown, provider.Shutdown)
 	return nil
 }
@@ -154,7 +161,7 @@ func newTraces(c Config, about *resource.Resource, to ...sdktrace.TracerProvider
 	}
 	limits := sdktrace.NewSpanLimits()
 	limits.LinkCountLimit = linksMost
-	return sdktrace.NewTracerProvider(append(to, sdktrace.WithResource(about), sdktrace.WithSampler(sampler), sdktrace.WithRawSpanLimits(limits))...), nil
+	return sdktrace.NewTracerProvider(append(to, sdktrace.WithResource(about), sdktrace.WithSampler(decided{sampler}), sdktrace.WithRawSpanLimits(limits))...), nil
 }
 
 // Recorder is the catalog's; nil if nobody looks.
@@ -180,7 +187,7 @@ func (t *Telemetry) Server() stats.Handler {
 	if t == nil {
 		return nil
 	}
-	return otelgrpc.NewServerHandler(append(t.calls(), otelgrpc.WithFilter(filters.Not(filters.HealthCheck())))...)
+	return t.server
 }
 
 // Client hands traces on to other replicas.
@@ -188,13 +195,7 @@ func (t *Telemetry) Client() stats.Handler {
 	if t == nil {
 		return nil
 	}
-	return otelgrpc.NewClientHandler(t.calls()...)
-}
-
-func (t *Telemetry) calls() []otelgrpc.Option {
-	return []otelgrpc.Option{
-		otelgrpc.WithTracerProvider(t.traces), otelgrpc.WithMeterProvider(t.metrics), otelgrpc.WithPropagators(propagation.TraceContext{}),
-	}
+	return otelgrpc.NewClientHandler(otelgrpc.WithTracerProvider(t.traces), otelgrpc.WithMeterProvider(t.metrics), otelgrpc.WithPropagators(propagation.TraceContext{}))
 }
 
 // Shutdown sends what is left, as long as ctx lasts.
