@@ -185,7 +185,7 @@ func (f *fsck) checkpoints(ctx context.Context, w *wantedTable, log *scannedLog)
 	read := f.c.cfg.ReadCheckpoint
 	keeper := tables.NewKeeper(tables.KeeperConfig{
 		Log:      tables.LogConfig{Store: objstore.ReadOnly(store), Key: key, URI: w.uri},
-		Format:   tables.CheckpointFormat{Read: read, ReadHead: read, ReadKeys: read},
+		Format:   tables.CheckpointFormat{Read: read},
 		Recorded: func(v twophase.Version) (twophase.Hash, bool) { return f.agreed(w.id, v) },
 	})
 	found, err := keeper.DifferingCheckpoints(ctx)

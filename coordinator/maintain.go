@@ -45,7 +45,7 @@ type MaintainConfig struct {
 }
 
 func (c MaintainConfig) withDefaults() (MaintainConfig, error) {
-	if c.Format.Read == nil || c.Format.ReadHead == nil || c.Format.ReadKeys == nil || c.Format.Create == nil {
+	if c.Format.Read == nil || c.Format.Create == nil {
 		return c, errors.New("coordinator: MaintainConfig.Format is required")
 	}
 	def(&c.Every, 10*time.Second)

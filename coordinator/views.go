@@ -82,7 +82,7 @@ func (h *handles) load(ctx context.Context, t *handle) error {
 	if at == twophase.NoVersion {
 		return h.loadUnborn(ctx, t)
 	}
-	state, err := t.log.State(ctx, at)
+	state, err := t.log.LiveState(ctx, at)
 	if err != nil {
 		if !isDamage(err) {
 			return h.c.logError(t.id, err)

@@ -116,7 +116,7 @@ func newFixture(t testing.TB) *fixture {
 }
 
 // readLines stands in for the Parquet reader: its checkpoints hold JSON lines.
-func readLines(_ context.Context, r io.ReaderAt, size int64, yield func([]byte) error) error {
+func readLines(_ context.Context, r io.ReaderAt, size int64, _ tables.Portion, yield func([]byte) error) error {
 	raw := make([]byte, size)
 	if _, err := r.ReadAt(raw, 0); err != nil && err != io.EOF {
 		return err

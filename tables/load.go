@@ -24,7 +24,18 @@ const Latest twophase.Version = -2
 // a damaged file, no protocol or metaData, or a protocol that we do not know: there
 // is no partial state. Everything else is an error of the store.
 func (l *Log) State(ctx context.Context, at twophase.Version) (*State, error) {
+	return l.state(ctx, at, AllActions)
+}
+
+// LiveState is State from no more of the checkpoint than a State keeps: a fraction of the
+// time. Damage in the rest of it is not seen.
+func (l *Log) LiveState(ctx context.Context, at twophase.Version) (*State, error) {
+	return l.state(ctx, at, LiveActions)
+}
+
+func (l *Log) state(ctx context.Context, at twophase.Version, what Portion) (*State, error) {
 	r := newReplay(l.URI)
+	r.what = what
 	if err := l.replay(ctx, r, at); err != nil {
 		return nil, err
 	}
@@ -277,6 +288,9 @@ func (l *Log) readCheckpoint(ctx context.Context, r *replay, c ListedCheckpoint)
 	}
 	sidecars := r.sidecars
 	r.sidecars = nil
+	if r.what == HeadActions {
+		sidecars = nil // they hold files alone
+	}
 	for _, path := range sidecars {
 		name, err := unescape(path[strings.LastIndexByte(path, '/')+1:])
 		key := l.prefix + sidecarFolder + name
@@ -314,7 +328,7 @@ func (l *Log) readCheckpointFile(ctx context.Context, r *replay, v twophase.Vers
 	case l.ReadCheckpoint == nil:
 		return fmt.Errorf("table %s: checkpoint %s: no reader for Parquet is configured", l.URI, strings.TrimPrefix(f.Key, l.prefix))
 	default:
-		err = l.ReadCheckpoint(ctx, source, f.Size, r.apply)
+		err = l.ReadCheckpoint(ctx, source, f.Size, r.what, r.apply)
 	}
 	switch {
 	case err == nil:

@@ -15,8 +15,24 @@ import (
 
 // CheckpointReader yields the actions of a Parquet checkpoint, or of a part or
 // sidecar of one, as JSON lines: checkpoint.Read. The line may be reused after
-// yield returns.
-type CheckpointReader func(ctx context.Context, r io.ReaderAt, size int64, yield func(line []byte) error) error
+// yield returns. A reader may yield more than what it is asked for.
+type CheckpointReader func(ctx context.Context, r io.ReaderAt, size int64, what Portion, yield func(line []byte) error) error
+
+// Portion is how much of a checkpoint is read. Nearly all of one are file actions, and
+// most of those statistics.
+type Portion uint8
+
+const (
+	// AllActions are all fields of all actions.
+	AllActions Portion = iota
+	// HeadActions are those that are neither add nor remove.
+	HeadActions
+	// FileKeys are add and remove alone, with no more than path and deletionVector.
+	FileKeys
+	// LiveActions are HeadActions, and add and remove with no more than what State keeps of
+	// them: path, deletionVector, size and row ids.
+	LiveActions
+)
 
 // LogConfig says where a table's log lies.
 type LogConfig struct {

@@ -43,9 +43,7 @@ type CheckpointFile interface {
 
 // CheckpointFormat is how checkpoints are read and written: checkpoint.Format.
 type CheckpointFormat struct {
-	// Read yields all actions, ReadHead those that are neither add nor remove,
-	// ReadKeys add and remove with no more than path and deletionVector.
-	Read, ReadHead, ReadKeys CheckpointReader
+	Read CheckpointReader
 	// Create starts a file. It does not close w.
 	Create func(w io.Writer, c CheckpointColumns) (CheckpointFile, error)
 }

@@ -265,7 +265,7 @@ func (k *Keeper) planSidecars(ctx context.Context, listing *Listing, out *CleanU
 func (k *Keeper) namedSidecars(ctx context.Context, c ListedCheckpoint, named map[string]bool) error {
 	h := &head{txns: map[string]headTxn{}, domains: map[string][]byte{}}
 	for _, f := range c.Files {
-		if err := k.readCheckpointFile(ctx, c.Version, f, k.cfg.Format.ReadHead, h.note); err != nil {
+		if err := k.readCheckpointFile(ctx, c.Version, f, HeadActions, h.note); err != nil {
 			return err
 		}
 	}

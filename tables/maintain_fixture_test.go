@@ -133,7 +133,7 @@ func (k *kept) get(name string) []byte {
 func (k *kept) rows(name string) (out []string) {
 	k.t.Helper()
 	data := k.get(name)
-	err := checkpoint.Read(k.t.Context(), bytes.NewReader(data), int64(len(data)), func(line []byte) error {
+	err := checkpoint.Read(k.t.Context(), bytes.NewReader(data), int64(len(data)), tables.AllActions, func(line []byte) error {
 		out = append(out, string(line))
 		return nil
 	})

@@ -53,7 +53,7 @@ func (k *Keeper) readHead(ctx context.Context, src *source) (*head, error) {
 	if c := src.checkpoint; c != nil {
 		file = k.log.nameOf(c.Files[0].Key)
 		for _, f := range c.Files {
-			if err := k.readCheckpointFile(ctx, c.Version, f, k.cfg.Format.ReadHead, h.note); err != nil {
+			if err := k.readCheckpointFile(ctx, c.Version, f, HeadActions, h.note); err != nil {
 				return nil, err
 			}
 		}
@@ -165,7 +165,7 @@ func (l *Log) sidecarKey(path string) (string, error) {
 
 // readCheckpointFile reads a file of a checkpoint. *LogError if it is damaged, and
 // an error of the store if that is what failed.
-func (k *Keeper) readCheckpointFile(ctx context.Context, v twophase.Version, f objstore.Info, read CheckpointReader, yield func([]byte) error) error {
+func (k *Keeper) readCheckpointFile(ctx context.Context, v twophase.Version, f objstore.Info, what Portion, yield func([]byte) error) error {
 	name := k.log.nameOf(f.Key)
 	if strings.HasSuffix(f.Key, ".json") {
 		if err := linesBackward(ctx, k.log.Store, f, yield); err != nil {
@@ -173,11 +173,12 @@ func (k *Keeper) readCheckpointFile(ctx context.Context, v twophase.Version, f o
 		}
 		return nil
 	}
+	read := k.cfg.Format.Read
 	if read == nil {
 		return fmt.Errorf("table %s: checkpoint %s: no reader for Parquet is configured", k.log.URI, name)
 	}
 	r := newPieceReader(ctx, k.log.Store, f)
-	if err := read(ctx, r, f.Size, yield); err != nil {
+	if err := read(ctx, r, f.Size, what, yield); err != nil {
 		return k.wrongFile(ctx, v, f.Key, err, r.failed)
 	}
 	return nil

@@ -265,7 +265,7 @@ func (f *files) main(ctx context.Context, yield func(*fileAction) error) error {
 
 func (f *files) in(ctx context.Context, info objstore.Info, yield func(*fileAction) error) error {
 	var wrong error
-	err := f.k.readCheckpointFile(ctx, f.src.checkpoint.Version, info, f.k.cfg.Format.Read, func(text []byte) error {
+	err := f.k.readCheckpointFile(ctx, f.src.checkpoint.Version, info, AllActions, func(text []byte) error {
 		a, err := f.parse(text)
 		if err != nil || a == nil {
 			return err

@@ -133,7 +133,7 @@ func (w *checkpointWriter) clean(ctx context.Context, f *files, s sidecarRef) (b
 		return false, err
 	}
 	rows := int64(0)
-	err = w.k.readCheckpointFile(ctx, f.src.checkpoint.Version, info, w.k.cfg.Format.ReadKeys, func(text []byte) error {
+	err = w.k.readCheckpointFile(ctx, f.src.checkpoint.Version, info, FileKeys, func(text []byte) error {
 		a, err := f.parse(text)
 		if err != nil {
 			return err

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -42,6 +43,23 @@ func (w *lake) agrees() {
 	}
 	if diff := cmp.Diff(w.naive.config, s.Profile().MetaData.Configuration); diff != "" {
 		w.r.Fatalf("properties (-naive +state):\n%s", diff)
+	}
+	w.portionsAgree(s)
+}
+
+// portionsAgree reads less of the checkpoint, which says the same.
+func (w *lake) portionsAgree(all *tables.State) {
+	live, err := w.log.LiveState(w.t.Context(), all.Version())
+	if err != nil || !reflect.DeepEqual(live, all) {
+		w.r.Fatalf("LiveState says %+v, %v, and State %+v", live, err, all)
+	}
+	tail, err := w.log.Tail(w.t.Context(), all.Version())
+	if err != nil {
+		w.r.Fatal(err)
+	}
+	want, err := w.log.TailOf(w.t.Context(), all)
+	if err != nil || !reflect.DeepEqual(tail, want) {
+		w.r.Fatalf("Tail says %+v, and TailOf the whole state %+v, %v", tail, want, err)
 	}
 }
 

@@ -3,6 +3,7 @@ package tables_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"strings"
 	"testing"
@@ -257,5 +258,34 @@ func TestLargeCheckpoint(t *testing.T) {
 	config.Store = huge{unreachable{f.store, "checkpoint.parquet"}}
 	if _, err := tables.NewLog(config).State(t.Context(), tables.Latest); !errors.Is(err, errDown) {
 		t.Errorf("got %v, want the store's own error", err)
+	}
+}
+
+// TestDamagedCommitIsDamagedForAll: a Tail and a LiveState look at less of checkpoints than
+// State, and at all of a commit. Otherwise publishers would go on above a version that nobody
+// else can read.
+func TestDamagedCommitIsDamagedForAll(t *testing.T) {
+	for name, raw := range map[string]string{
+		"torn in a file":   addLine("x")[:30],
+		"torn later":       addLine("x") + "\n" + addLine("y")[:30],
+		"no path":          `{"add":{"size":1}}`,
+		"bad path":         addLine("a%zz"),
+		"two actions":      `{"add":{"path":"x","size":1},"txn":{"appId":"a","version":1}}`,
+		"size is no size":  `{"add":{"path":"x","size":"1"}}`,
+		"removes nothing":  `{"remove":{"path":""}}`,
+		"empty":            "",
+		"bad protocol":     `{"protocol":1}`,
+		"half a plain add": `{"add":{"path":"x","size":1}`,
+	} {
+		log := plain(t).put("00000000000000000001.json", []byte(raw)).log
+		_, want := log.State(t.Context(), tables.Latest)
+		_, tail := log.Tail(t.Context(), tables.Latest)
+		_, live := log.LiveState(t.Context(), tables.Latest)
+		if want == nil {
+			t.Errorf("%s: State takes it", name)
+		}
+		if diff := cmp.Diff([]string{fmt.Sprint(want), fmt.Sprint(want)}, []string{fmt.Sprint(tail), fmt.Sprint(live)}); diff != "" {
+			t.Errorf("%s: what Tail and LiveState say (-State):\n%s", name, diff)
+		}
 	}
 }

@@ -40,9 +40,14 @@ func (t *Tail) Version() twophase.Version { return t.version }
 // Profile is the table's at that version.
 func (t *Tail) Profile() *Profile { return t.profile }
 
-// Tail replays the log up to a version. Errors are those of State.
+// Tail replays the log up to a version. Errors are those of State. Files are read only
+// where the table has row tracking: whoever comes back with much to publish is not to wait
+// for live sets.
 func (l *Log) Tail(ctx context.Context, at twophase.Version) (*Tail, error) {
-	s, err := l.State(ctx, at)
+	s, err := l.state(ctx, at, HeadActions)
+	if err == nil && s.profile.inForce.has("rowTracking") {
+		s, err = l.LiveState(ctx, s.version)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -13,55 +13,41 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 
+	"github.com/txcoord/txcoord/tables"
 	"github.com/txcoord/txcoord/tables/datafile"
 )
-
-// actions are the columns that are read. Others are ignored: the protocol lets
-// writers add columns, and a checkpoint holds neither commitInfo nor cdc.
-var actions = map[string]bool{
-	"txn": true, "add": true, "remove": true, "metaData": true, "protocol": true,
-	"domainMetadata": true, "checkpointMetadata": true, "sidecar": true,
-}
-
-// columns leaves out what the JSON form of an action does not have. stats_parsed
-// stands in for stats in the rows that have no stats (the table property
-// delta.checkpoint.writeStatsAsJson=false); partitionValues is always there.
-var columns = datafile.Select{
-	Keep: func(path string) bool {
-		top, rest, nested := strings.Cut(path, ".")
-		if nested && strings.HasSuffix(rest, "_parsed") && rest != "stats_parsed" {
-			return false
-		}
-		return actions[top]
-	},
-	Text:         map[string]string{"add.stats_parsed": "stats"},
-	BinaryAsText: true,
-}
 
 // Read yields the actions of a Parquet checkpoint, of one part of it, or of a V2
 // sidecar, in file order, as one JSON line each without a line end. Fields that
 // are null are left out, those of a map stay; 64-bit integers are exact. Of a V2
 // checkpoint it yields the checkpointMetadata and sidecar lines too: the caller
-// opens the sidecars and calls Read for each.
+// opens the sidecars and calls Read for each. The columns of what is not asked for are
+// not touched.
 //
 // The line is reused after yield returns. An error of yield ends the reading and
 // is returned as it is. Actions may have been yielded before a damaged file is
 // noticed, so nothing yielded counts until Read has returned nil. Memory does not
 // grow with the file.
-func Read(ctx context.Context, r io.ReaderAt, size int64, yield func(line []byte) error) error {
+func Read(ctx context.Context, r io.ReaderAt, size int64, what tables.Portion, yield func(line []byte) error) error {
 	row := int64(-1)
-	return datafile.Rows(ctx, r, size, columns, func(line []byte) error {
+	err := datafile.Rows(ctx, r, size, columns(what), func(line []byte) error {
 		row++
 		if len(line) == len("{}") {
 			return nil
+		}
+		if what != tables.AllActions {
+			return yield(line) // whoever parses it refuses a second action
 		}
 		if err := single(line); err != nil {
 			return fmt.Errorf("row %d: %w", row, err)
 		}
 		return yield(line)
 	})
+	if what == tables.HeadActions && errors.Is(err, datafile.ErrNoColumns) {
+		return nil // a part, or a sidecar, that holds nothing but files
+	}
+	return err
 }
 
 var errTwoActions = errors.New("holds more than one action")

@@ -20,6 +20,7 @@ import (
 	"github.com/apache/arrow-go/v18/parquet/pqarrow"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/txcoord/txcoord/tables"
 	"github.com/txcoord/txcoord/tables/checkpoint"
 	"github.com/txcoord/txcoord/tables/goldentest"
 )
@@ -92,7 +93,7 @@ func fileWith(t testing.TB, options []parquet.WriterProperty, columns []arrow.Fi
 
 func read(data []byte) ([]string, error) {
 	var lines []string
-	err := checkpoint.Read(context.Background(), bytes.NewReader(data), int64(len(data)), func(line []byte) error {
+	err := checkpoint.Read(context.Background(), bytes.NewReader(data), int64(len(data)), tables.AllActions, func(line []byte) error {
 		lines = append(lines, string(line))
 		return nil
 	})
@@ -226,7 +227,7 @@ var errStop = errors.New("enough")
 func TestReadStops(t *testing.T) {
 	data := file(t, []arrow.Field{txn}, `{"txn":{"appId":"a","version":1}}`)
 	stop := func([]byte) error { return errStop }
-	if err := checkpoint.Read(context.Background(), bytes.NewReader(data), int64(len(data)), stop); !errors.Is(err, errStop) {
+	if err := checkpoint.Read(context.Background(), bytes.NewReader(data), int64(len(data)), tables.AllActions, stop); !errors.Is(err, errStop) {
 		t.Errorf("Read: got %v", err)
 	}
 	if err := checkpoint.ReadJSON(context.Background(), strings.NewReader("{}\n"), stop); !errors.Is(err, errStop) {
@@ -235,7 +236,7 @@ func TestReadStops(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	cancel(errStop)
 	none := func([]byte) error { return nil }
-	if err := checkpoint.Read(ctx, bytes.NewReader(data), int64(len(data)), none); !errors.Is(err, errStop) {
+	if err := checkpoint.Read(ctx, bytes.NewReader(data), int64(len(data)), tables.AllActions, none); !errors.Is(err, errStop) {
 		t.Errorf("Read, cancelled: got %v", err)
 	}
 	if err := checkpoint.ReadJSON(ctx, strings.NewReader("{}\n"), none); !errors.Is(err, errStop) {
@@ -265,7 +266,7 @@ func TestMemory(t *testing.T) {
 	var before, now runtime.MemStats
 	runtime.ReadMemStats(&before)
 	n, peak := 0, uint64(0)
-	err := checkpoint.Read(context.Background(), bytes.NewReader(data), int64(len(data)), func([]byte) error {
+	err := checkpoint.Read(context.Background(), bytes.NewReader(data), int64(len(data)), tables.AllActions, func([]byte) error {
 		if n++; n%20_000 == 0 {
 			runtime.GC()
 			runtime.ReadMemStats(&now)

@@ -29,7 +29,7 @@ const (
 func bounded(t *testing.T, data []byte) int {
 	return allocs.Over(allocConstant+allocPerByte*len(data), func() {
 		rows := 0
-		_ = checkpoint.Read(context.Background(), bytes.NewReader(data), int64(len(data)), func(line []byte) error {
+		_ = checkpoint.Read(context.Background(), bytes.NewReader(data), int64(len(data)), tables.AllActions, func(line []byte) error {
 			if rows++; rows > 10_000 {
 				return context.Canceled // run lengths make many rows of few bytes: that takes time, and not memory
 			}

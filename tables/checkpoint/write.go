@@ -18,7 +18,7 @@ import (
 // Format is what package tables needs to keep checkpoints in Parquet.
 func Format() tables.CheckpointFormat {
 	return tables.CheckpointFormat{
-		Read: Read, ReadHead: ReadHead, ReadKeys: ReadKeys,
+		Read: Read,
 		Create: func(w io.Writer, c tables.CheckpointColumns) (tables.CheckpointFile, error) {
 			return NewWriter(w, c)
 		},

@@ -278,7 +278,7 @@ func TestWriteTypesPartitionValues(t *testing.T) {
 	}
 }
 
-// TestWriteReadsBackInPieces: many row groups, and what ReadHead and ReadKeys leave out.
+// TestWriteReadsBackInPieces: many row groups, and what portions leave out.
 func TestWriteReadsBackInPieces(t *testing.T) {
 	const n = 70_000
 	lines := []string{`{"txn":{"appId":"a","version":1}}`}
@@ -286,8 +286,8 @@ func TestWriteReadsBackInPieces(t *testing.T) {
 		lines = append(lines, `{"add":{"path":"`+strings.Repeat("x", i%7)+`","deletionVector":{"storageType":"u","pathOrInlineDv":"v","sizeInBytes":1,"cardinality":1},"stats":"{}"}}`)
 	}
 	data := written(t, columnsWith(tables.ClassicFile, "", nil, nil), lines...)
-	count := func(read tables.CheckpointReader) (rows int, last string) {
-		err := read(context.Background(), bytes.NewReader(data), int64(len(data)), func(line []byte) error {
+	count := func(what tables.Portion) (rows int, last string) {
+		err := checkpoint.Read(context.Background(), bytes.NewReader(data), int64(len(data)), what, func(line []byte) error {
 			rows, last = rows+1, string(line)
 			return nil
 		})
@@ -296,15 +296,14 @@ func TestWriteReadsBackInPieces(t *testing.T) {
 		}
 		return rows, last
 	}
-	f := checkpoint.Format()
-	if rows, _ := count(f.Read); rows != n+1 {
-		t.Errorf("Read: %d rows, want %d", rows, n+1)
+	if rows, _ := count(tables.AllActions); rows != n+1 {
+		t.Errorf("all: %d rows, want %d", rows, n+1)
 	}
-	if rows, last := count(f.ReadHead); rows != 1 || last != lines[0] {
-		t.Errorf("ReadHead: %d rows, the last is %s", rows, last)
+	if rows, last := count(tables.HeadActions); rows != 1 || last != lines[0] {
+		t.Errorf("head: %d rows, the last is %s", rows, last)
 	}
-	if rows, last := count(f.ReadKeys); rows != n || strings.Contains(last, "stats") || !strings.Contains(last, `"pathOrInlineDv":"v"`) {
-		t.Errorf("ReadKeys: %d rows, the last is %s", rows, last)
+	if rows, last := count(tables.FileKeys); rows != n || strings.Contains(last, "stats") || !strings.Contains(last, `"pathOrInlineDv":"v"`) {
+		t.Errorf("keys: %d rows, the last is %s", rows, last)
 	}
 }
 

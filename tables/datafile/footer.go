@@ -47,7 +47,7 @@ func Describe(ctx context.Context, r io.ReaderAt, size int64) (f File, err error
 
 func describe(m *metadata.FileMetaData, size int64) (File, error) {
 	root, err := buildTree(m.Schema, Select{})
-	if errors.Is(err, errNoColumns) {
+	if errors.Is(err, ErrNoColumns) {
 		root, err = &column{kind: kindGroup}, nil
 	}
 	if err != nil {

@@ -125,6 +125,21 @@ func (l *leaf) level() int16 {
 	return l.defs[l.i]
 }
 
+// absent counts the entries of level 0 from the current one on, at most so many, and as
+// far as they are decoded.
+func (l *leaf) absent(limit int64) (n int64) {
+	if l.maxDef == 0 || !l.more() {
+		return 0
+	}
+	for _, d := range l.defs[l.i:][:min(int64(l.n-l.i), limit)] {
+		if d != 0 {
+			break
+		}
+		n++
+	}
+	return n
+}
+
 // repeats says whether the current entry continues a list of that repetition level.
 func (l *leaf) repeats(rep int16) bool {
 	return l.maxRep > 0 && l.more() && l.reps[l.i] == rep

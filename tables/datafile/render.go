@@ -9,11 +9,48 @@ type renderer struct {
 	err error
 }
 
+// row renders the next row, of so many that the row group still has. In files whose rows
+// are of several kinds nearly all columns have nothing, over thousands of rows: those are
+// passed at once.
+func (p *renderer) row(root *column, left int64) {
+	for _, ch := range root.children {
+		if ch.absent == 0 {
+			ch.absent = ch.passAbsent(left)
+		}
+	}
+	p.group(root)
+}
+
+// passAbsent passes the entries of the next rows, at most so many, in which no leaf below
+// the column has anything. An entry of level 0 is a row of its own.
+func (c *column) passAbsent(rows int64) int64 {
+	if c.def == 0 || c.first().absent(1) == 0 {
+		return 0
+	}
+	leaves := c.leaves(nil)
+	for _, l := range leaves {
+		if l.absent(1) == 0 {
+			return 0 // before any are counted: in a damaged file it may be so in each row
+		}
+	}
+	for _, l := range leaves {
+		rows = l.absent(rows)
+	}
+	for _, l := range leaves {
+		l.i += int(rows)
+	}
+	return rows
+}
+
 func (p *renderer) group(c *column) {
 	p.buf = append(p.buf, '{')
 	comma := false
 	for _, ch := range c.children {
 		ch.wrote = false
+		if ch.absent > 0 {
+			ch.absent--
+			continue
+		}
 		if ch.first().level() < ch.def || (ch.unless != nil && ch.unless.wrote) {
 			p.skip(ch)
 			continue

@@ -68,12 +68,15 @@ func rowsOfGroup(ctx context.Context, g rowGroup, root *column, yield func([]byt
 		defer l.close()
 	}
 	p := &renderer{}
+	for _, c := range root.children {
+		c.absent = 0
+	}
 	for n := range g.NumRows() {
 		if n%batchRows == 0 && ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 		p.buf = p.buf[:0]
-		p.group(root)
+		p.row(root, g.NumRows()-n)
 		if err := firstError(leaves); err != nil {
 			return err
 		}

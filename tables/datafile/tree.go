@@ -35,6 +35,9 @@ type column struct {
 	text   bool
 	unless *column
 	wrote  bool
+	// absent counts the next rows that have nothing of the column, and whose entries are
+	// passed already. Columns of the top level only.
+	absent int64
 }
 
 // first is the leftmost leaf, whose levels stand for the whole column.
@@ -60,7 +63,8 @@ type treeBuilder struct {
 	sel    Select
 }
 
-var errNoColumns = errors.New("the file has none of the columns asked for")
+// ErrNoColumns: nothing in the file is what was selected.
+var ErrNoColumns = errors.New("the file has none of the columns asked for")
 
 func buildTree(s *schema.Schema, sel Select) (*column, error) {
 	b := treeBuilder{schema: s, sel: sel}
@@ -69,7 +73,7 @@ func buildTree(s *schema.Schema, sel Select) (*column, error) {
 		return nil, err
 	}
 	if root == nil {
-		return nil, errNoColumns
+		return nil, ErrNoColumns
 	}
 	return root, nil
 }

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -97,6 +98,30 @@ func agrees(t *testing.T, dir string, at twophase.Version, want *naive) {
 	}
 	agreesOnProfile(t, state.Profile(), want)
 	agreesOnFiles(t, state, files, want)
+	portionsAgree(t, openLog(t, dir), at, state)
+}
+
+// portionsAgree reads less of the checkpoint, which says the same.
+func portionsAgree(t *testing.T, log *tables.Log, at twophase.Version, all *tables.State) {
+	t.Helper()
+	live, err := log.LiveState(t.Context(), at)
+	if err != nil {
+		t.Fatalf("LiveState: %v", err)
+	}
+	if !reflect.DeepEqual(live, all) {
+		t.Errorf("version %d: LiveState says %+v, and State %+v", at, live, all)
+	}
+	tail, err := log.Tail(t.Context(), at)
+	if err != nil {
+		t.Fatalf("Tail: %v", err)
+	}
+	want, err := log.TailOf(t.Context(), all)
+	if err != nil {
+		t.Fatalf("TailOf: %v", err)
+	}
+	if !reflect.DeepEqual(tail, want) {
+		t.Errorf("version %d: Tail says %+v, and TailOf the whole state %+v", at, tail, want)
+	}
 }
 
 func agreesOnProfile(t *testing.T, p *tables.Profile, want *naive) {
