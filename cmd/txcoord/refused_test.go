@@ -81,6 +81,40 @@ func TestAccessCheckOfABareName(t *testing.T) {
 	}
 }
 
+// TestAccessCheckSaysLimits: those that the file gives a principal in a catalog, and that
+// the others are the server's.
+func TestAccessCheckSaysLimits(t *testing.T) {
+	rules := filepath.Join(t.TempDir(), "access.yaml")
+	put(t, rules, `
+roles: {w: [{catalogs: ["*"], tables: ["*"], actions: [write]}]}
+bindings: [{role: w, principals: ["token:*"]}]
+quotas:
+- {principals: ["token:etl"], catalogs: [sales], limits: {principal_commits: 20}}
+- {roles: [w], catalogs: [sales, stock], limits: {principal_commits: 200, principal_staged_bytes: 1KiB, principal_streams: 0}}
+`)
+	for _, c := range []struct{ catalog, principal, text, json string }{
+		{
+			"sales", "token:etl", "principal_staged_bytes 1024, principal_commits 20, principal_streams none; others are the server's",
+			`"limits":{"principal_commits":20,"principal_staged_bytes":1024,"principal_streams":0}`,
+		},
+		{
+			"stock", "token:etl", "principal_staged_bytes 1024, principal_commits 200, principal_streams none; others are the server's",
+			`"limits":{"principal_commits":200,"principal_staged_bytes":1024,"principal_streams":0}`,
+		},
+		{"other", "token:etl", "limits: the server's", `"limits":{}`},
+	} {
+		args := []string{"--catalog", c.catalog, "access", "check", rules, "--principal", c.principal}
+		if got := txcoord(t, nil, "", args...); got.code != 0 || !strings.Contains(got.out, c.text) {
+			t.Errorf("%q: exit %d, %s%s", args, got.code, got.out, got.stderr)
+		}
+		var flat bytes.Buffer
+		got := txcoord(t, nil, "", append([]string{"-o", "json"}, args...)...)
+		if err := json.Compact(&flat, []byte(got.out)); err != nil || !strings.Contains(flat.String(), c.json) {
+			t.Errorf("%q: %v, %s", args, err, flat.String())
+		}
+	}
+}
+
 // TestErrorsOfManyTables: each line of standard error is JSON, also where some tables
 // failed and some did not.
 func TestErrorsOfManyTables(t *testing.T) {

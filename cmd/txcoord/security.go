@@ -19,6 +19,7 @@ import (
 
 	client "github.com/txcoord/txcoord/clients/go"
 	"github.com/txcoord/txcoord/coordinator/access"
+	"github.com/txcoord/txcoord/coordinator/quota"
 )
 
 // Security says who may call a server, and what is written down about it.
@@ -281,19 +282,39 @@ func (c *accessCheckCommand) Run(s *session) error {
 	if c.Principal == "" {
 		return s.tell(c.File+" is in order", object{{"file", c.File}, {"inOrder", true}})
 	}
-	rights := a.Policy().Rights(access.Principal{Names: []string{c.Principal}}, s.Catalog)
+	who := access.Principal{Names: []string{c.Principal}}
+	rights := a.Policy().Rights(who, s.Catalog)
 	may := []string{}
 	for _, action := range access.Actions() {
 		if rights.On(c.Table, action) {
 			may = append(may, string(action))
 		}
 	}
-	answer := object{{"principal", c.Principal}, {"catalog", s.Catalog}, {"table", c.Table}, {"actions", may}}
+	own := a.Policy().OwnQuota(who, s.Catalog)
+	answer := object{{"principal", c.Principal}, {"catalog", s.Catalog}, {"table", c.Table}, {"actions", may}, {"limits", own}}
 	if !strings.Contains(c.Principal, ":") && c.Principal != access.Anonymous {
 		s.note("principals have a kind in front: token:%s is the one of a token, cert:%s of a certificate", c.Principal, c.Principal)
 	}
 	if len(may) == 0 {
 		return s.tell(fmt.Sprintf("%s may do nothing with table %s of catalog %s", c.Principal, c.Table, s.Catalog), answer)
 	}
-	return s.tell(fmt.Sprintf("%s may %s table %s of catalog %s", c.Principal, strings.Join(may, ", "), c.Table, s.Catalog), answer)
+	return s.tell(fmt.Sprintf("%s may %s table %s of catalog %s\n%s", c.Principal, strings.Join(may, ", "), c.Table, s.Catalog, limitsText(own)), answer)
+}
+
+// limitsText says which limits an access file gives a principal.
+func limitsText(own map[string]int64) string {
+	if len(own) == 0 {
+		return "limits: the server's (--limit principal_...)"
+	}
+	var all []string
+	for _, name := range quota.Names() {
+		switch n, ok := own[name]; {
+		case !ok:
+		case n == 0:
+			all = append(all, name+" none")
+		default:
+			all = append(all, fmt.Sprintf("%s %d", name, n))
+		}
+	}
+	return "limits: " + strings.Join(all, ", ") + "; others are the server's (--limit)"
 }

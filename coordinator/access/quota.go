@@ -36,6 +36,23 @@ func (p *Policy) Quota(who Principal, catalog string, server quota.Limits) quota
 	return server
 }
 
+// OwnQuota is what the file itself says of a principal's limits in a catalog, by name; a
+// limit that it says nothing of is the server's.
+func (p *Policy) OwnQuota(who Principal, catalog string) map[string]int64 {
+	const servers = -1 // no file sets it
+	var unset quota.Limits
+	for _, name := range quota.Names() {
+		*unset.Field(name) = servers
+	}
+	got, own := p.Quota(who, catalog, unset), map[string]int64{}
+	for _, name := range quota.Names() {
+		if n := *got.Field(name); n != servers {
+			own[name] = n
+		}
+	}
+	return own
+}
+
 func (p *Policy) means(q Quota, who Principal) bool {
 	named := Binding{Principals: q.Principals}
 	return named.holds(who) || slices.ContainsFunc(p.bindings, func(b Binding) bool {

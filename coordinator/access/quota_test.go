@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/txcoord/txcoord/coordinator/access"
 	"github.com/txcoord/txcoord/coordinator/quota"
 )
@@ -34,6 +36,25 @@ func TestQuota(t *testing.T) {
 	} {
 		if got := c.p.Quota(c.who, c.catalog, server); got != c.want {
 			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+// TestOwnQuota: what the file says, and not what the server has.
+func TestOwnQuota(t *testing.T) {
+	p := must(t, quotas).Policy()
+	etl, boss := access.Principal{Names: []string{"token:etl"}}, access.Principal{Names: []string{"unix:0"}}
+	for name, c := range map[string]struct {
+		p    *access.Policy
+		who  access.Principal
+		want map[string]int64
+	}{
+		"named":       {p, etl, map[string]int64{"principal_commits": 5, "principal_staged_bytes": 10 << 30, "principal_calls": 0, "principal_streams": 3}},
+		"everybody's": {p, boss, map[string]int64{"principal_streams": 3}},
+		"no file":     {nil, etl, map[string]int64{}},
+	} {
+		if diff := cmp.Diff(c.want, c.p.OwnQuota(c.who, "sales")); diff != "" {
+			t.Errorf("%s: %s", name, diff)
 		}
 	}
 }
