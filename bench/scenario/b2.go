@@ -25,7 +25,9 @@ const (
 	B2Decided = 2000.0
 	B2OverOCC = 125.0
 	B2Floor   = 0.9
-	b2Many    = 64
+	// B2Observed bounds what looking at a server costs of its processor.
+	B2Observed = 1.05
+	b2Many     = 64
 	// b2Count is for how long requests are counted, if that is done apart.
 	b2Count = 500 * time.Millisecond
 )
@@ -35,7 +37,7 @@ const (
 func B2(ctx context.Context, c Config) (*measure.Result, error) {
 	r := &measure.Result{
 		Name: "B2", Title: "writers that append to one table, each with one transaction in flight",
-		Columns: []string{"writers", "contender", "acked/s", "acked/s by round", "aborted", "p50 ms", "p99 ms", "slowest/fastest writer", "versions/s", "drained ms", "requests per transaction"},
+		Columns: []string{"writers", "contender", "acked/s", "acked/s by round", "aborted", "p50 ms", "p99 ms", "slowest/fastest writer", "versions/s", "drained ms", "server's processor, us per transaction", "requests per transaction"},
 	}
 	for _, w := range c.Writers {
 		if err := b2(ctx, c, w, r); err != nil {
@@ -85,6 +87,9 @@ func b2(ctx context.Context, c Config, writers int, r *measure.Result) (err erro
 		b2Simulated(c, writers, totals, r)
 	} else if t, ok := totals[c.Judged]; ok {
 		b2Goals(c.Judged, writers, t, total(bursts[0]), r)
+		if o := totals[c.Judged+Observed]; o.spent > 0 && t.spent > 0 {
+			r.AtMost(fmt.Sprintf("%s, %d writers, the server's processor, x %s", c.Judged+Observed, writers, c.Judged), float64(o.each())/float64(t.each()), B2Observed)
+		}
 	}
 	return nil
 }
@@ -108,6 +113,9 @@ type burst struct {
 	rest time.Duration
 	// drained is the sum of those of several rounds.
 	drained time.Duration
+	// spent is the server's time of the processor, all that it did until then included;
+	// 0 if it cannot be seen.
+	spent time.Duration
 }
 
 func (b burst) sum() int {
@@ -142,6 +150,7 @@ func (e *entry) drive(ctx context.Context, writers int, d time.Duration, tables 
 	for w := range writers {
 		first[w] = e.numbers[w]
 	}
+	before := e.spent()
 	start := time.Now()
 	var running sync.WaitGroup
 	for w := range writers {
@@ -163,8 +172,21 @@ func (e *entry) drive(ctx context.Context, writers int, d time.Duration, tables 
 	if err := errors.Join(errs...); err != nil {
 		return all, err
 	}
-	return all, e.drain(ctx, start, &all)
+	err := e.drain(ctx, start, &all)
+	all.spent = e.spent() - before
+	return all, err
 }
+
+// spent is the server's time of the processor so far; 0 if it cannot be seen.
+func (e *entry) spent() (d time.Duration) {
+	if s, ok := e.session.(contend.Spending); ok {
+		d, _ = s.Spent()
+	}
+	return d
+}
+
+// each is the server's time of the processor for each acknowledged transaction.
+func (b burst) each() time.Duration { return b.spent / time.Duration(max(b.sum(), 1)) }
 
 // drain waits until everything is published.
 func (e *entry) drain(ctx context.Context, start time.Time, b *burst) error {
@@ -209,6 +231,7 @@ func total(rounds []burst) burst {
 		t.elapsed += b.elapsed
 		t.rest = max(t.rest, b.rest)
 		t.drained += b.drained
+		t.spent += b.spent
 	}
 	return t
 }
@@ -227,7 +250,7 @@ func b2Row(ctx context.Context, c Config, e *entry, writers int, rounds []burst,
 	}
 	low, high := measure.Range(rates)
 	r.Add(writers, e.name, t.rate(), fmt.Sprintf("%.0f-%.0f", low, high), t.aborted, t.samples.Median(), t.samples.Quantile(0.99),
-		t.share(), float64(versions)/t.elapsed.Seconds(), t.rest, requests)
+		t.share(), float64(versions)/t.elapsed.Seconds(), t.rest, float64(t.each().Nanoseconds())/1e3, requests)
 	return nil
 }
 

@@ -69,6 +69,9 @@ type Config struct {
 // Decided ends the name of a contender that answers DECIDED.
 const Decided = "-decided"
 
+// Observed is how the name of a contender ends that is looked at: with metrics, and traces.
+const Observed = "-observed"
+
 // Benchmark is one of the benchmarks.
 type Benchmark func(context.Context, Config) (*measure.Result, error)
 

@@ -8,16 +8,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc"
 	otelprom "go.opentelemetry.io/otel/exporters/prometheus"
-	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/sdk/metric"
-	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -45,6 +42,7 @@ type within struct {
 	recording bool
 }
 
+// serve starts one that a handler looks at; nil: nobody.
 func serve(t testing.TB, h stats.Handler) *served {
 	t.Helper()
 	out := &served{within: make(chan within, 1)}
@@ -59,7 +57,11 @@ func serve(t testing.TB, h stats.Handler) *served {
 			},
 		})
 	}
-	s, l := grpc.NewServer(grpc.StatsHandler(h)), bufconn.Listen(1<<16)
+	var options []grpc.ServerOption
+	if h != nil {
+		options = append(options, grpc.StatsHandler(h))
+	}
+	s, l := grpc.NewServer(options...), bufconn.Listen(1<<16)
 	s.RegisterService(desc, nil)
 	healthpb.RegisterHealthServer(s, health.NewServer())
 	ended := make(chan error, 1)
@@ -196,34 +198,6 @@ func TestWhichCallsAreSampled(t *testing.T) {
 			at := call.at
 			if !at.IsValid() || at.IsSampled() != c.sampled || call.recording != c.sampled || c.flags != "" && at.TraceID().String() != parent[3:35] {
 				t.Errorf("sampled %v, recording %v, want %v: %+v", at.IsSampled(), call.recording, c.sampled, at)
-			}
-		})
-	}
-}
-
-// BenchmarkCall is what a call costs that is not sampled, and what it would cost with
-// OpenTelemetry's handler.
-func BenchmarkCall(b *testing.B) {
-	none := 0.0
-	meters := metric.NewMeterProvider(metric.WithReader(metric.NewManualReader()))
-	for name, h := range map[string]stats.Handler{
-		"ours": start(b, export.Config{Prometheus: true, Endpoint: "http://127.0.0.1:1", Sample: &none}).Server(),
-		"OpenTelemetry's": otelgrpc.NewServerHandler(otelgrpc.WithMeterProvider(meters), otelgrpc.WithPropagators(propagation.TraceContext{}),
-			otelgrpc.WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSampler(sdktrace.NeverSample())))),
-	} {
-		b.Run(name, func(b *testing.B) {
-			now := time.Now()
-			all := []stats.RPCStats{
-				&stats.Begin{BeginTime: now}, &stats.InHeader{LocalAddr: &net.TCPAddr{}}, &stats.InPayload{}, &stats.OutHeader{}, &stats.OutPayload{},
-				&stats.OutTrailer{}, &stats.End{BeginTime: now, EndTime: now.Add(time.Millisecond)},
-			}
-			in := metadata.NewIncomingContext(b.Context(), metadata.Pairs("user-agent", "grpc-go", ":authority", "localhost", "content-type", "application/grpc"))
-			b.ReportAllocs()
-			for b.Loop() {
-				ctx := h.TagRPC(in, &stats.RPCTagInfo{FullMethodName: "/txcoord.v1.TransactionService/CommitOnce"})
-				for _, s := range all {
-					h.HandleRPC(ctx, s)
-				}
 			}
 		})
 	}
