@@ -385,6 +385,11 @@ func TestTailKnowsItsNext(t *testing.T) {
 	if err := tail.Advance(2, text(featureProtocol(nil, []string{"rowTracking", "domainMetadata"}))); err == nil {
 		t.Error("row tracking begins, and the tail knows no files")
 	}
+	// A writer that names all that a line does not hold.
+	named := strings.Replace(featureProtocol(nil, []string{"rowTracking", "domainMetadata"}), `{`, `{ "add" : null,"remove":null , `, 1)
+	if err := f.tail().Advance(2, text(named)); err == nil {
+		t.Error("row tracking begins behind a null, and the tail does not see it")
+	}
 	if _, err := f.log.Tail(t.Context(), 9); err == nil {
 		t.Error("a version that is not there")
 	} else if _, ok := errors.AsType[*tables.LogError](err); !ok {

@@ -187,18 +187,25 @@ func (t *Tail) take(text []byte, a *Actions, domains map[string]string) error {
 	return err
 }
 
-// kindOfLine is the kind of the action in a line, by the name of its first member.
+// kindOfLine is the kind of the action in a line, by the name of the first member that is
+// not null: some writers name all that a line does not hold.
 func kindOfLine(text []byte) kind {
 	c := cursor{b: text}
-	n := 0
 	if c.open('{') != nil {
 		return kindUnknown
 	}
-	name, more, err := c.key(&n)
-	if err != nil || !more {
-		return kindUnknown
+	for n := 0; ; {
+		name, more, err := c.key(&n)
+		if err != nil || !more {
+			return kindUnknown
+		}
+		if c.peek() != 'n' {
+			return kindOf(name)
+		}
+		if c.word("null") != nil {
+			return kindUnknown
+		}
 	}
-	return kindOf(name)
 }
 
 // Prepare puts the tail into a version that is about to be rendered on top of it. It
