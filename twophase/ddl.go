@@ -215,7 +215,7 @@ func (w *Walk) listedEmpty(l Listing) {
 		w.seen, w.above = w.issued, l.Commit
 		w.effect = ReadVersion{0}
 	case l.Checkpoint >= 0:
-		w.effect = ReadCleaned{}
+		w.lack, w.effect = lacksNothing, ReadCleaned{}
 	case !l.Owner && !w.in.LookUp:
 		w.effect = WalkUnfit{Reason: "the owner object is gone, and version 0 is not there yet"}
 	default:

@@ -1,6 +1,7 @@
 package twophase
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -85,6 +86,7 @@ type checker struct {
 	promises map[TxnID]bool   // answered as decided, and not settled
 	exposed  map[TableID]bool // somebody did to the table what no fence keeps out
 	counts   map[string]int   // what happened
+	looks    map[string]bool  // by the detail of a walk's finding: the table's own log stood there when it was looked at
 	reserves reserves
 }
 
@@ -101,7 +103,7 @@ func newChecker(w *world) *checker {
 		digests: map[TxnID]*Committed{}, byKey: map[string]TxnID{}, items: map[TableID][]*item{},
 		byTxn: map[TableID]map[TxnID]*item{}, epochs: map[TableID]int{}, content: map[string]Hash{},
 		archives: map[string]map[TxnID]Version{}, shown: map[TableID]Version{}, counts: map[string]int{},
-		promises: map[TxnID]bool{}, exposed: map[TableID]bool{},
+		promises: map[TxnID]bool{}, exposed: map[TableID]bool{}, looks: map[string]bool{},
 	}
 	c.ref = w.emptyState()
 	return c
@@ -242,12 +244,12 @@ func (c *checker) compare(was marks, e *Entry) {
 		case *Thawed:
 			c.abandoned(r.Table)
 		case *Replaced:
-			if t := c.ref.tables[r.Table]; t != nil && t.isReplaced() && r.Detail != "given up" && c.healthy(t) && !c.w.placeOf(t).mended {
+			if t := c.ref.tables[r.Table]; t != nil && t.isReplaced() && r.Recorded == t.Recorded && c.looks[r.Detail] {
 				c.w.fail(noFalseReplaced, "%s at %d: %s", r.Table, r.Recorded, r.Detail)
 			}
 		case *Frozen:
 			c.losses(r)
-			if t := c.ref.tables[r.Table]; r.Cause == CauseContradiction && t != nil && t.Frozen != nil && c.healthy(t) {
+			if t := c.ref.tables[r.Table]; r.Cause == CauseContradiction && t != nil && t.Frozen != nil && c.looks[r.Detail] {
 				c.w.fail(noFalseLoss, "%s: %s", r.Table, r.Detail)
 			}
 		}
@@ -292,6 +294,21 @@ func (c *checker) alone(r *Registered) {
 func (c *checker) healthy(t *Table) bool {
 	p := c.w.placeOf(t)
 	return p.epoch == c.epochs[t.Table] && metaName(p.state.meta) == t.MetaDataID && p.owner
+}
+
+// own reports whether a table's own log stands at its place now.
+func (c *checker) own(id TableID) bool {
+	t := c.ref.tables[id]
+	return t != nil && c.healthy(t)
+}
+
+// looked notes what stood at a table's place when a walk was told what its finding says.
+// A finding is true or false of that moment, not of the one at which it is recorded: what
+// was dropped may be back by then. The detail that it answers names this look alone.
+func (c *checker) looked(detail string, own bool) string {
+	detail = fmt.Sprintf("%s (look %d)", detail, len(c.looks))
+	c.looks[detail] = own
+	return detail
 }
 
 // decided checks a commit record, if it counts.

@@ -203,7 +203,7 @@ func (w *world) putBack(p *simPlace) {
 	w.check.counts["log put back"]++
 	o := p.own
 	p.commits, p.ckpts, p.incomplete, p.latest, p.state = o.commits, o.ckpts, o.incomplete, o.latest, o.state
-	p.past, p.delivered, p.owner, p.epoch, p.own, p.mended = o.past, o.delivered, o.owner, o.epoch, nil, true
+	p.past, p.delivered, p.owner, p.epoch, p.own = o.past, o.delivered, o.owner, o.epoch, nil
 }
 
 // copied is a copy of the folder.

@@ -73,7 +73,7 @@ func (r *replica) publishTable(a *actor, id TableID, round RoundID) (WalkDone, b
 			r.finding(a, end.Record, end.Base)
 		case WalkUnfit:
 			if end.Reason == unfit {
-				r.finding(a, &Frozen{Table: id, Cause: CauseContradiction, Detail: end.Reason}, nil)
+				r.finding(a, &Frozen{Table: id, Cause: CauseContradiction, Detail: r.w.check.looked(end.Reason, r.own)}, nil)
 				return WalkDone{}, false
 			}
 			unfit = end.Reason
@@ -107,12 +107,13 @@ type lostPayload struct{ txn TxnID }
 func (lostPayload) walkEffect() {}
 
 // walk carries out a walk's effects to its end; nil: the table's requests are
-// refused, or a put was too old to be sent.
+// refused, or a put was too old to be sent. own: the table's own log stood at its place
+// when the walk was told the last thing; r.own says so of one that does not fit.
 func (r *replica) walk(a *actor, id TableID, in WalkInput) WalkEffect {
 	w := r.w
 	t, _ := r.state.Table(id)
 	p := w.placeOf(t)
-	wk := NewWalk(in, w.now)
+	wk, own := NewWalk(in, w.now), false
 	for {
 		effect := wk.Next()
 		a.pause()
@@ -150,12 +151,21 @@ func (r *replica) walk(a *actor, id TableID, in WalkInput) WalkEffect {
 				return WalkUnfit{Reason: fmt.Sprint("too old to put ", w.step)}
 			}
 			res = r.put(p, renderBarrier(e, id), in)
+		case AppendRecord:
+			if gone, ok := e.Record.(*Replaced); ok {
+				gone.Detail = w.check.looked(gone.Detail, own)
+			}
+			return e
+		case WalkUnfit:
+			r.own = own
+			return e
 		default:
 			return effect
 		}
 		if res == nil {
 			return WalkUnfit{Reason: fmt.Sprint("the round is gone ", w.step)}
 		}
+		own = w.check.own(id)
 		a.pause()
 		wk.Feed(res, w.now)
 		r.saw(id, wk.Sight())

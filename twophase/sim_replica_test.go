@@ -34,6 +34,7 @@ type replica struct {
 	behind   map[waitFor]stoodSince // since when somebody waits for a reservation to end
 	losses   Losses
 	poke     bool // somebody waits for a fold to the head
+	own      bool // of the walk that has just ended and does not fit
 }
 
 // request is something on its way into the journal.

@@ -363,7 +363,7 @@ func (r *replica) look(a *actor, id TableID) WalkEffect {
 			return end
 		}
 		if bad.Reason == unfit {
-			return AppendRecord{Record: &Frozen{Table: id, Cause: CauseContradiction, Detail: bad.Reason}}
+			return AppendRecord{Record: &Frozen{Table: id, Cause: CauseContradiction, Detail: r.w.check.looked(bad.Reason, r.own)}}
 		}
 		unfit = bad.Reason
 		if !r.catchUp(a) {

@@ -122,7 +122,6 @@ type simPlace struct {
 	delivered map[TxnID]Version      // of this epoch
 	backup    *simPlace
 	own       *simPlace       // what stood there before it was replaced
-	mended    bool            // it was put back: what was found before that may be recorded behind it
 	outage    time.Duration   // until then its requests are refused
 	writers   []time.Duration // when other engines read the table that have not committed yet
 	registers int

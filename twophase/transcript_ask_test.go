@@ -330,6 +330,7 @@ func (s *script) step(args []string) string {
 	default:
 		return "ended: " + s.effect(wk) + "\n"
 	}
+	wk.own = s.w.check.own(wk.in.Table)
 	wk.Feed(res, s.w.now)
 	r.saw(wk.in.Table, wk.Sight())
 	return said + "; next: " + s.effect(wk) + "\n"
@@ -377,6 +378,9 @@ func (s *script) record(args []string) string {
 	end, ok := wk.end.(AppendRecord)
 	if !ok {
 		return "the walk wants no record\n"
+	}
+	if gone, ok := end.Record.(*Replaced); ok {
+		s.w.check.looks[gone.Detail] = wk.own
 	}
 	r.queue, r.what = append(r.queue, Request{Record: end.Record, Base: end.Base}), append(r.what, end.Record.kind()+" "+args[1])
 	return "ok\n"

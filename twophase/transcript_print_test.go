@@ -329,11 +329,13 @@ func (s *script) drop(args []string) string {
 	return s.log(args[:1])
 }
 
-// vacate takes all files of a table away.
+// vacate takes all files of a table away, but for its owner object where that is said.
 func (s *script) vacate(args []string) string {
 	p := s.place(args[0])
 	s.w.check.archive(p)
+	owner := p.owner && len(args) > 1 && args[1] == "owner"
 	p.empty()
+	p.owner = owner
 	return "nothing is there\n"
 }
 

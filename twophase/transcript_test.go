@@ -29,7 +29,7 @@ import (
 //	publish R0 1.0                               ask to close a round by ended walks
 //	engine T0 +f9,-f1                            a foreign commit
 //	late                                         the oldest write in flight lands
-//	pass 11s / crash R0 / checkpoint T0 / clean T0 1 2 / drop T0 / vacate T0 / copy T0 / putback T0
+//	pass 11s / crash R0 / checkpoint T0 / clean T0 1 2 / drop T0 / vacate T0 [owner] / copy T0 / putback T0
 //	reserved R0                                  who goes first
 //	state R0 [T0] / log T0 / outcome R0 1 / decided R0 1
 func TestTranscripts(t *testing.T) {
@@ -68,6 +68,7 @@ type scriptWalk struct {
 	*Walk
 	in  WalkInput
 	end WalkEffect
+	own bool // the table's own log stood there when it was last told something
 }
 
 func (s *script) do(t *testing.T, td *datadriven.TestData) (out string) {

@@ -39,6 +39,8 @@ type Walk struct {
 	above  Version       // a commit at or above N that a listing showed; NoVersion if none
 	last   Hash          // identity of N-1; zero if its commit was gone
 	owned  bool          // the place of a table that begins with this round is claimed
+	lack   lack          // what the last look did not show; the whole log is listed for that
+	anew   bool          // the walk has begun anew since the whole log did show it
 }
 
 // NewWalk begins a walk.
@@ -50,7 +52,7 @@ func NewWalk(in WalkInput, now time.Duration) *Walk {
 
 func (w *Walk) begin(seen, now time.Duration) {
 	w.found, w.rest, w.marker, w.last = nil, w.in.Changes, w.in.Marker, w.in.Identity
-	w.seen, w.ended, w.above, w.issued, w.owned = seen, seen, NoVersion, now, false
+	w.seen, w.ended, w.above, w.issued, w.owned, w.lack = seen, seen, NoVersion, now, false, lacksNothing
 	w.advance(now)
 }
 
@@ -158,7 +160,7 @@ func (w *Walk) Feed(r WalkResult, now time.Duration) {
 	case AbsentVersion:
 		w.absent(now)
 	case Cleaned:
-		w.cleaned(r)
+		w.cleaned(r, now)
 	case PutResult:
 		w.putResult(r, now)
 	}
@@ -170,14 +172,14 @@ func (w *Walk) listed(l Listing) {
 	case w.at() == 0:
 		w.listedEmpty(l)
 	case !l.Owner || !l.FromThere:
-		w.effect = ReadCleaned{}
+		w.lack, w.effect = lacksBelow, ReadCleaned{}
 	case l.Identity != w.last && !w.in.weak.has(weakAnyIdentity): // a commit that was absent does not come back
 		w.effect = w.replaced(fmt.Sprintf("version %d has other content than was recorded", w.at()-1))
 	case l.Commit >= w.at():
 		w.seen, w.above = w.issued, l.Commit
 		w.effect = ReadVersion{w.at()}
 	case l.Checkpoint >= w.at() && !w.in.weak.has(weakUnderCheckpoint):
-		w.effect = ReadCleaned{} // nothing is ever put under a checkpoint (R22)
+		w.lack, w.effect = lacksNothing, ReadCleaned{} // nothing is ever put under a checkpoint (R22)
 	default:
 		w.end()
 	}
@@ -243,7 +245,7 @@ func (w *Walk) absent(now time.Duration) {
 	switch {
 	case w.above > w.at():
 		w.above = NoVersion
-		w.effect = ReadCleaned{}
+		w.lack, w.effect = lacksThis, ReadCleaned{}
 	case w.fresh(w.ended, now):
 		w.free()
 	default:
@@ -272,7 +274,7 @@ func (w *Walk) putResult(r PutResult, now time.Duration) {
 }
 
 // cleaned settles a log that does not show version by version what happened (R22).
-func (w *Walk) cleaned(c Cleaned) {
+func (w *Walk) cleaned(c Cleaned, now time.Duration) {
 	n := w.at()
 	highest := NoVersion
 	if len(c.Commits) > 0 {
@@ -281,6 +283,11 @@ func (w *Walk) cleaned(c Cleaned) {
 	switch {
 	case !c.Owner:
 		w.effect = w.replaced("the owner object is gone")
+	case w.reappears(c, n, highest) && w.anew:
+		w.effect = WalkUnfit{Reason: fmt.Sprintf("one look at the log does not show version %d and what is around it, the next one does, time and again", n-1)}
+	case w.reappears(c, n, highest):
+		w.anew = true
+		w.begin(NoSight, now)
 	case n == 0 && c.Marker == 0:
 		w.effect = w.replaced("another table stands at its place")
 	case w.gap(c, n, highest):
@@ -310,6 +317,31 @@ func (w *Walk) cleaned(c Cleaned) {
 		}
 	default:
 		w.effect = WalkUnfit{Reason: fmt.Sprintf("the log has no version %d, and a higher one", n)}
+	}
+}
+
+// lack is what a look at a log did not show, so that the whole of it is listed.
+type lack uint8
+
+const (
+	lacksNothing lack = iota
+	lacksBelow        // N-1, or the owner object
+	lacksThis         // N, under a higher commit
+)
+
+// reappears reports whether the whole log shows what the look before it did not. Then the
+// log has changed in between, and what follows from a half of each look is true of neither:
+// a version that was put back counts as gone, since no checkpoint covers it. The walk begins
+// anew; a store that goes on saying both fits nothing.
+func (w *Walk) reappears(c Cleaned, n, highest Version) bool {
+	below := n == 0 || slices.Contains(c.Commits, n-1)
+	switch w.lack {
+	case lacksBelow:
+		return below
+	case lacksThis:
+		return below && c.Checkpoint < n && (highest < n || slices.Contains(c.Commits, n))
+	default:
+		return false
 	}
 }
 
