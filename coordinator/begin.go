@@ -93,9 +93,10 @@ func (c *Catalog) attemptFits(ref txnRef) error {
 		"give the attempt after the last aborted one of the key, or a new key; attempt n commits only when all before it are aborted")
 }
 
-// attempts are the decided attempts of a key: all up to one, and those after it as
-// far as they follow each other. Those past the limit key_attempts are left out, but
-// for that one: the fold is locked meanwhile.
+// attempts are the decided attempts of a key: all up to one, those after it as far as
+// they follow each other, and a committed one behind a gap: what is forgotten, or was
+// lost with a journal. Those past the limit key_attempts are left out, but for that one:
+// the fold is locked meanwhile.
 func (c *Catalog) attempts(s *twophase.State, key string, upTo uint32) []Outcome {
 	var out []Outcome
 	look := func(n uint32) bool {
@@ -109,6 +110,9 @@ func (c *Catalog) attempts(s *twophase.State, key string, upTo uint32) []Outcome
 	limit := uint32(min(int64(c.cfg.Limits.KeyAttempts), math.MaxUint32-1))
 	for n := uint32(1); n <= limit; n++ {
 		if !look(n) && n > upTo {
+			if _, later, ok := s.CommittedAbove(key, n); ok {
+				look(later)
+			}
 			return out
 		}
 	}

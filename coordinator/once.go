@@ -75,9 +75,10 @@ func (c *Catalog) dropOnce(ref txnRef, staged content) {
 // decided, and not with tables that have moved on since.
 func (c *Catalog) decidedOnce(ref txnRef, r OnceRequest) (content, bool, error) {
 	var parts []twophase.Part
+	recalled := false // by a rebuild, which may know some of its tables only
 	c.ledger.read(func(s *twophase.State) {
 		if o := s.Outcome(ref.id); o != nil && o.Commit != nil {
-			parts = slices.Clone(o.Commit.Parts)
+			parts, recalled = slices.Clone(o.Commit.Parts), o.Commit.Key == ""
 		}
 	})
 	if o, ok := c.decidedOutcome(ref.id); ok && o.Aborted != nil {
@@ -96,12 +97,14 @@ func (c *Catalog) decidedOnce(ref txnRef, r OnceRequest) (content, bool, error) 
 		if err != nil {
 			return content{}, true, err
 		}
-		for i := range parts {
-			if parts[i].Table == row.ID {
-				if want.digests[row.ID], err = c.digestOnce(ref.id, t, &parts[i]); err != nil {
-					return content{}, true, err
-				}
+		i := slices.IndexFunc(parts, func(p twophase.Part) bool { return p.Table == row.ID })
+		switch {
+		case i >= 0:
+			if want.digests[row.ID], err = c.digestOnce(ref.id, t, &parts[i]); err != nil {
+				return content{}, true, err
 			}
+		case !recalled:
+			want.digests[row.ID] = nil // one more than was committed (R8)
 		}
 	}
 	return want, true, nil

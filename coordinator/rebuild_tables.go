@@ -33,6 +33,7 @@ type rebuiltTable struct {
 type ourVersion struct {
 	version twophase.Version
 	marker  twophase.ChangeNumber
+	time    twophase.Time // of its round: the same in all tables, or a little more
 	tags    *tables.Tags
 }
 
@@ -227,7 +228,7 @@ func (r *rebuilding) readVersions(ctx context.Context, t *rebuiltTable, listing 
 		}
 		if tags != nil {
 			marker, _ := c.Marker(r.report.Catalog)
-			t.versions = append(t.versions, ourVersion{c.Version, marker, tags})
+			t.versions = append(t.versions, ourVersion{c.Version, marker, c.Timestamp, tags})
 		}
 	}
 	t.unbroken = next > t.row.Version

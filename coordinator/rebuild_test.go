@@ -294,6 +294,57 @@ func TestRebuildNamesTornTransactions(t *testing.T) {
 	if r := w.fsck(""); !r.Proven() {
 		t.Errorf("fsck: %v", findings(r))
 	}
+	// Lost once more: the manifests show by now what is there of it, and it is as torn as before.
+	w.stop()
+	if again := w.rebuilt(coordinator.RebuildOptions{}); len(again.Torn) > 0 {
+		t.Errorf("torn once more: %+v", again.Torn)
+	}
+	wantReason(t, "the same call", second(w.try("torn", blind("a", "2"), blind("b", "2"))), coordinator.OtherDigests)
+	o, _, err = w.catalog.Outcome(w.ctx(), coordinator.OutcomeRequest{OutcomeRef: coordinator.OutcomeRef{Key: "torn"}})
+	if err != nil || o.Committed == nil || len(o.Committed.Tables) != 2 {
+		t.Fatalf("%+v, %v", o, err)
+	}
+	if one, two := o.Committed.Tables[0], o.Committed.Tables[1]; one.Status+two.Status != twophase.StatusPublished+twophase.StatusNotApplied {
+		t.Errorf("%+v", o.Committed.Tables)
+	}
+}
+
+// A key whose first attempts were aborted is known by any of them: their aborts were lost with
+// the journal, and a job that begins anew would run twice.
+func TestRebuildKnowsLaterAttempts(t *testing.T) {
+	t.Parallel()
+	w := (&world{}).open(t)
+	w.create("a", twophase.ModeExclusive)
+	r := once("k", blind("a", "1"))
+	for r.Attempt = 1; r.Attempt < 4; r.Attempt++ {
+		b, err := w.catalog.Begin(w.ctx(), coordinator.BeginRequest{Key: "k", Attempt: r.Attempt})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.catalog.Abort(w.ctx(), coordinator.OutcomeRef{Token: b.Token}, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	done, _, err := w.catalog.CommitOnce(w.ctx(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.settle()
+	w.stop()
+	w.rebuilt(coordinator.RebuildOptions{})
+	for attempt := uint32(1); attempt < 4; attempt++ {
+		b, err := w.catalog.Begin(w.ctx(), coordinator.BeginRequest{Key: "k", Attempt: attempt})
+		if err != nil || len(b.Known) != 1 || b.Known[0].Txn != done.Txn || b.Known[0].Attempt != 4 {
+			t.Errorf("begin of attempt %d knows %+v, %v", attempt, b.Known, err)
+		}
+		r.Attempt = attempt
+		_, _, err = w.catalog.CommitOnce(w.ctx(), r)
+		wantReason(t, fmt.Sprint("attempt ", attempt), err, coordinator.KeyCommitted)
+	}
+	o, _, err := w.catalog.Outcome(w.ctx(), coordinator.OutcomeRequest{OutcomeRef: coordinator.OutcomeRef{Key: "k"}})
+	if err != nil || o.Txn != done.Txn || w.versions("a") != 2 {
+		t.Errorf("the key's outcome: %+v, %v; %d versions", o, err, w.versions("a"))
+	}
 }
 
 // A journal that was put back to an older copy is given up in its own store, when that is

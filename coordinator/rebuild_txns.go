@@ -80,6 +80,7 @@ type loggedTxn struct {
 	of      tables.Participants
 	shown   bool // the newest manifest shows it
 	refused bool // a barrier gave a part up: that was somebody's word
+	time    twophase.Time
 }
 
 func (l *loggedTxn) part(id twophase.TableID) *twophase.KnownPart {
@@ -198,6 +199,9 @@ func noteVersion(all map[twophase.TxnID]*loggedTxn, t *rebuiltTable, v ourVersio
 			Change: v.marker - twophase.ChangeNumber(len(groups)-1-i),
 		})
 		l.shown = l.shown || v.version <= t.shown
+		if l.time == 0 || v.time < l.time {
+			l.time = v.time
+		}
 		if v.tags.Participants != nil {
 			l.of = v.tags.Participants[i]
 		}
@@ -232,7 +236,11 @@ func byTxn(refs []tables.TxnRef) (out []txnGroup) {
 // is whole: a snapshot is made when the last table has it. Parts that are missing are
 // known as given up from here on, so that the key is not taken for a new one.
 func (r *rebuilding) torn(id twophase.TxnID, l *loggedTxn, byID map[twophase.TableID]*rebuiltTable, staged stagedParts) {
-	if l.shown || l.of.Count <= len(l.parts) {
+	if l.shown {
+		l.lacking(byID)
+		return
+	}
+	if l.of.Count <= len(l.parts) {
 		return
 	}
 	out := TornTxn{Txn: id, More: l.of.Count - len(l.parts)}
@@ -262,6 +270,17 @@ func (r *rebuilding) torn(id twophase.TxnID, l *loggedTxn, byID map[twophase.Tab
 	}
 	r.report.Torn = append(r.report.Torn, out)
 	r.found(RebuildFinding{Code: RebuildTorn, Txn: id, What: out.String()})
+}
+
+// lacking notes where a transaction is not, although the manifests show what is there of it:
+// somebody gave a part up, or it was torn in a life before that, which was accepted then. Only
+// a log of which every version since then was read tells.
+func (l *loggedTxn) lacking(byID map[twophase.TableID]*rebuiltTable) {
+	for _, table := range l.of.Tables {
+		if t := byID[table]; t != nil && t.known < l.time && l.part(table) == nil {
+			l.parts = append(l.parts, twophase.KnownPart{Table: table, Version: twophase.NoVersion})
+		}
+	}
 }
 
 func (t TornTxn) String() string {

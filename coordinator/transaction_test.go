@@ -169,6 +169,8 @@ func TestOtherDigestsAreAnotherCommit(t *testing.T) {
 	}
 	_, err := w.try("job", blind("a", "2"))
 	wantReason(t, "one call with other bytes", err, coordinator.OtherDigests)
+	_, err = w.try("job", blind("a", "1"), blind("b", "1"))
+	wantReason(t, "one call with one more table", err, coordinator.OtherDigests)
 	if _, err := w.try("job", blind("a", "1")); err != nil {
 		t.Errorf("one call with the same bytes: %v", err)
 	}

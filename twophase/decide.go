@@ -3,6 +3,7 @@ package twophase
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 )
 
@@ -216,7 +217,31 @@ func (d *decision) admissible(c *Committed) *Refused {
 	if bad := d.aged(c.Txn, c.Begun); bad != nil {
 		return bad
 	}
+	if id, n, ok := d.CommittedAbove(c.Key, c.Attempt); ok {
+		return &Refused{Reason: ReasonEarlierAttempt, Txn: id, Detail: fmt.Sprintf("attempt %d is committed", n)}
+	}
 	return d.earlierAttempts(c)
+}
+
+// AttemptsAhead is how far above an attempt of a key a committed one is looked for. An
+// attempt is known by the hash of its key and number, so each costs one.
+const AttemptsAhead = 16
+
+// CommittedAbove is a committed attempt of a key above that one, if the fold holds one that
+// is at most AttemptsAhead higher. Below a committed attempt all are aborted (R6), but the
+// aborts are forgotten first, and are lost with a journal (R7): a job that begins anew with
+// its first attempt finds no record of it, and would run twice.
+func (s *State) CommittedAbove(key string, attempt uint32) (id TxnID, n uint32, ok bool) {
+	if key == "" {
+		return TxnID{}, 0, false
+	}
+	for n := uint64(attempt) + 1; n <= uint64(attempt)+AttemptsAhead && n <= math.MaxUint32; n++ {
+		id := DeriveTxnID(s.catalog, key, uint32(n))
+		if o := s.Outcome(id); o != nil && o.Commit != nil {
+			return id, uint32(n), true
+		}
+	}
+	return TxnID{}, 0, false
 }
 
 // aged refuses a token whose outcome may be forgotten, or that this history did

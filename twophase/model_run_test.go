@@ -52,7 +52,7 @@ func (r *modelRun) change(id TableID) *toyChange {
 
 // commit is a request to commit an attempt of one of a few jobs.
 func (r *modelRun) commit() *Committed {
-	key, attempt := fmt.Sprint("job", r.integer(0, 9, "job")), uint32(r.integer(1, 3, "attempt"))
+	key, attempt := fmt.Sprint("job", r.integer(0, 9, "job")), uint32(r.integer(1, modelAttempts, "attempt"))
 	c := &Committed{Txn: DeriveTxnID(simCatalog, key, attempt), Key: key, Attempt: attempt, Begun: Position(r.integer(0, int(r.s.Next())+1, "begun"))}
 	for _, id := range modelTables {
 		if len(c.Parts) > 0 && r.integer(0, 1, "more tables") == 0 {

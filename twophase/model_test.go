@@ -65,6 +65,9 @@ type modelRound struct {
 	txns []TxnID
 }
 
+// modelAttempts is the highest attempt of a job.
+const modelAttempts = 3
+
 var modelTables = []TableID{"A", "B", "C"}
 
 func newModel() (*model, *State) {
@@ -133,6 +136,12 @@ func (m *model) want(r *Request, group []*Committed, seen map[TxnID]*Committed, 
 		return "refused " + ReasonExpiredOutcome.String()
 	case c.Begun > next:
 		return "refused " + ReasonAheadOfJournal.String()
+	}
+	for n := c.Attempt + 1; n <= modelAttempts; n++ {
+		id := DeriveTxnID(simCatalog, c.Key, n)
+		if m.decided[id] != nil && !m.gone[id] {
+			return "refused " + ReasonEarlierAttempt.String()
+		}
 	}
 	for n := uint32(1); n < c.Attempt; n++ {
 		id := DeriveTxnID(simCatalog, c.Key, n)
