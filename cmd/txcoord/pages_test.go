@@ -3,7 +3,6 @@
 package main
 
 import (
-	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -46,14 +45,9 @@ func TestPagesThatEndServers(t *testing.T) {
 
 const etcdSection = "## etcd, step by step"
 
-var etcdPage = flag.Bool("etcd.page", false, "run what docs/backup.md says of etcd")
-
 // TestEtcdBackupPage runs what docs/backup.md says of etcd, with its server and its tools,
 // at other addresses.
 func TestEtcdBackupPage(t *testing.T) {
-	if !*etcdPage {
-		t.Skip("skipped: only with -etcd.page; it once waited for ever on a machine with load 50")
-	}
 	bash := needsBash(t)
 	_, text, ok := strings.Cut(readPage(t, "backup.md"), etcdSection)
 	if !ok {
