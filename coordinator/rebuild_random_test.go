@@ -166,6 +166,7 @@ func (l *lives) ask(j *lifeJob) {
 				l.counts["torn and known"]++
 				return
 			}
+		default:
 		}
 	}
 	if err != nil && !l.sick {
