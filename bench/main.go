@@ -54,6 +54,7 @@ import (
 	"github.com/txcoord/txcoord/bench/scenario"
 	"github.com/txcoord/txcoord/bench/self"
 	"github.com/txcoord/txcoord/bench/upkeep"
+	"github.com/txcoord/txcoord/coordinator/access"
 	"github.com/txcoord/txcoord/lock"
 	txcoordv1 "github.com/txcoord/txcoord/proto/txcoord/v1"
 	"github.com/txcoord/txcoord/tables/objstore"
@@ -329,7 +330,8 @@ func contenders(ctx context.Context, o options) ([]contend.Contender, error) {
 const observedName = "txcoord-observed"
 
 // observed is txcoord with everything on by which it is looked at: an address for
-// scrapes, and a receiver of metrics and of traces of one transaction in a hundred.
+// scrapes, and a receiver of metrics and of traces of one transaction in a hundred. And it
+// looks at who calls: each call shows a token, which an access file has a role for.
 func observed(ctx context.Context, o options, launch launch) (contend.Contender, error) {
 	c := contend.Txcoord{Label: observedName, Objects: openFiles, Mode: txcoordv1.TableMode_TABLE_MODE_EXCLUSIVE}
 	if !slices.Contains(o.contenders, observedName) {
@@ -342,10 +344,29 @@ func observed(ctx context.Context, o options, launch launch) (contend.Contender,
 	if err != nil {
 		return nil, fmt.Errorf("receive traces: %w", err)
 	}
+	token, file, err := accessFile(o.config.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("write an access file: %w", err)
+	}
+	c.Token = func() (string, error) { return token, nil }
 	c.Launch = func(dir string) (contend.Running, error) {
-		return launch(dir, "--admin-listen", "127.0.0.1:0", "--otlp-endpoint", sink, "--trace-sample", "0.01")
+		return launch(dir, "--admin-listen", "127.0.0.1:0", "--otlp-endpoint", sink, "--trace-sample", "0.01", "--access", file)
 	}
 	return c, nil
+}
+
+// accessFile lets the benchmark's clients in, by a token.
+func accessFile(dir string) (token, file string, err error) {
+	token, entry := access.NewToken("bench", nil)
+	file = filepath.Join(dir, "access.yaml")
+	return token, file, os.WriteFile(file, fmt.Appendf(nil, `tokens:
+- {principal: %s, sha256: %s}
+roles:
+  bench:
+  - {catalogs: ["*"], tables: ["*"], actions: [read, write, ddl, fence, admin]}
+bindings:
+- {role: bench, principals: ["token:%[1]s"]}
+`, entry.Principal, entry.SHA256), 0o600)
 }
 
 // launch prepares a server for a folder, with more flags of serve.

@@ -25,6 +25,8 @@ type Txcoord struct {
 	Objects OpenObjects
 	// Launch prepares a server for a folder.
 	Launch func(dir string) (Running, error)
+	// Token is asked for what each call shows; nil shows nothing.
+	Token func() (string, error)
 	// Mode is the mode in which the tables are registered.
 	Mode txcoordv1.TableMode
 	// Wait says when commits are answered; when they are published if unset. With
@@ -96,7 +98,7 @@ func (c Txcoord) OpenServer(ctx context.Context, dir string, tables int) (Server
 		return nil, fmt.Errorf("launch server: %w", err)
 	}
 	s := &txcoordSession{Running: server, dir: dir, tables: tables, wait: c.Wait}
-	if err := s.begin(ctx, c.Mode); err != nil {
+	if err := s.begin(ctx, c); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
@@ -124,22 +126,22 @@ var reconnect = grpc.WithConnectParams(grpc.ConnectParams{
 })
 
 // begin starts the server and registers the tables.
-func (s *txcoordSession) begin(ctx context.Context, mode txcoordv1.TableMode) error {
+func (s *txcoordSession) begin(ctx context.Context, c Txcoord) error {
 	err := s.Start()
 	if err != nil {
 		return fmt.Errorf("start server: %w", err)
 	}
 	dial := []grpc.DialOption{reconnect}
-	if s.client, err = client.Dial(s.Target(), client.Options{DialOptions: dial}); err != nil {
+	if s.client, err = client.Dial(s.Target(), client.Options{DialOptions: dial, Token: c.Token}); err != nil {
 		return err
 	}
-	if s.probe, err = client.Dial(s.Target(), client.Options{DialOptions: dial, RetryFor: -1}); err != nil {
+	if s.probe, err = client.Dial(s.Target(), client.Options{DialOptions: dial, RetryFor: -1, Token: c.Token}); err != nil {
 		return err
 	}
 	if err := s.Serving(ctx); err != nil {
 		return err
 	}
-	return parallel(ctx, s.tables, func(ctx context.Context, i int) error { return s.register(ctx, i, mode) })
+	return parallel(ctx, s.tables, func(ctx context.Context, i int) error { return s.register(ctx, i, c.Mode) })
 }
 
 // register registers a table, and fences it where that is the mode.
