@@ -12,17 +12,7 @@ import (
 // put writes what comes after the newest manifest, or takes what another replica has
 // written there. A crash before it leaves a tail to be written by the next process.
 func (m *manifests) put(ctx context.Context) error {
-	rows := m.next(m.c.cfg.Limits.ManifestSnapshots)
-	if len(rows) == 0 {
-		return fmt.Errorf("the fold does not hold snapshot %d any more", m.written()+1)
-	}
-	file, err := manifest.Pack(m.head(), func(yield func(manifest.Delta) bool) {
-		for _, row := range rows {
-			if !yield(m.delta(row)) {
-				return
-			}
-		}
-	}, m.c.cfg.Limits.ManifestBytes)
+	file, err := m.pack()
 	if err != nil {
 		return err
 	}
@@ -30,6 +20,21 @@ func (m *manifests) put(ctx context.Context) error {
 		return err
 	}
 	return m.take(ctx, file, true)
+}
+
+// pack makes the manifest that comes after the newest.
+func (m *manifests) pack() (*manifest.File, error) {
+	rows := m.next(m.c.cfg.Limits.ManifestSnapshots)
+	if len(rows) == 0 {
+		return nil, fmt.Errorf("the fold does not hold snapshot %d any more", m.written()+1)
+	}
+	return manifest.Pack(m.head(), func(yield func(manifest.Delta) bool) {
+		for _, row := range rows {
+			if !yield(m.delta(row)) {
+				return
+			}
+		}
+	}, m.c.cfg.Limits.ManifestBytes)
 }
 
 // next are the snapshots that come after the newest manifest, so many at most. They end

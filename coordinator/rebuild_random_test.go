@@ -299,7 +299,7 @@ func (l *lives) leaveTorn(calls *sync.WaitGroup) {
 }
 
 // loseManifests takes the newest ones away, as if they had not been written yet; but none of those
-// that the rebuild before has made up (coordinator/DESIGN.md says why).
+// that the rebuild before has made up, which it wrote itself.
 func (l *lives) loseManifests(shown twophase.SnapshotVersion) {
 	if l.rng.IntN(3) > 0 || shown < max(8, l.first+3) {
 		return

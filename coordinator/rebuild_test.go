@@ -531,6 +531,43 @@ func TestRebuildFindsTables(t *testing.T) {
 	}
 }
 
+// Manifests were lost, and the journal is lost again before any server has written one: the
+// snapshots that stood for what readers may have seen are known by then, and numbers rise.
+func TestSnapshotsRiseOverRebuildsInARow(t *testing.T) {
+	t.Parallel()
+	for name, bytes := range map[string]int{"one file": 1 << 20, "a file each": 1} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, _ := lived(t)
+			newest := w.catalog.Shown()
+			w.stop()
+			for k := newest; k > newest-3; k-- { // as if they had not been written
+				w.drop(manifestKey(int(k)))
+			}
+			w.cfg.Limits.ManifestSnapshots, w.cfg.Limits.ManifestBytes = 0, bytes
+			for range 3 {
+				r, err := w.rebuild(memstore.New(memstore.Config{}), coordinator.RebuildOptions{Write: true})
+				if err != nil || !r.Written {
+					t.Fatalf("%+v, %v", r, err)
+				}
+				if r.Snapshot <= newest {
+					t.Errorf("it goes on from snapshot %d, and %d was shown", r.Snapshot, newest)
+				}
+				newest = r.Snapshot
+			}
+			r := w.rebuilt(coordinator.RebuildOptions{})
+			if diff := cmp.Diff(map[string]twophase.Version{"a": 7, "b": 6, "c": 1}, w.snapshot(r.Snapshot)); diff != "" || r.Snapshot <= newest {
+				t.Errorf("snapshot %d after %d (-want +got):\n%s", r.Snapshot, newest, diff)
+			}
+			w.commit("after", blind("a", "after"), blind("b", "after"))
+			w.settle()
+			if r := w.fsck(""); !r.Proven() {
+				t.Errorf("fsck: %v", findings(r))
+			}
+		})
+	}
+}
+
 // What was staged in a life whose journal was longer than this one is no open transaction
 // here: nobody lists or aborts it, and after the longest life of a transaction it is gone.
 func TestStagedInALongerLife(t *testing.T) {

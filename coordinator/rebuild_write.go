@@ -23,12 +23,14 @@ import (
 //     journal is, stops when it sees that (checkOwner).
 //  3. Logs and manifests are looked at again. What came of the old incarnation since the
 //     plan ends the rebuild: a server of it still runs.
-//  4. The manifest of the first snapshot is put. A server of the old incarnation that
-//     makes a snapshot finds it there, and stops (R7).
+//  4. The manifests of all snapshots are put that the new life begins with. A server of
+//     the old incarnation that makes a snapshot finds the first there, and stops (R7). The
+//     others stand for snapshots that readers may have seen, and are all that a later
+//     rebuild knows of those.
 //  5. The ring, and last the meta key.
 //
 // Until 5 is done, the store holds what it held before; another run begins anew, with
-// another incarnation, above the manifest that 4 may have left. A put of the old
+// another incarnation, above the manifests that 4 may have left. A put of the old
 // incarnation that lands even later is a contradiction on its table, which freezes it;
 // another rebuild takes it in.
 func (r *rebuilding) write(ctx context.Context) error {
@@ -56,7 +58,7 @@ func (r *rebuilding) write(ctx context.Context) error {
 	if err := r.still(ctx); err != nil {
 		return err
 	}
-	if err := r.putManifest(ctx, state); err != nil {
+	if err := r.putManifests(ctx, state); err != nil {
 		return err
 	}
 	if err := j.Begin(ctx, entries, r.revision); err != nil {
@@ -283,31 +285,46 @@ func atWork(what string, err error) error {
 	return lock.Mark(lock.ErrUnfit, errors.Join(fmt.Errorf("%s since the rebuild began: a server of the catalog is still running; stop it, and run the same command again", what), err))
 }
 
-// putManifest puts the manifest of the first snapshot, which the first server would make
-// out of the journal as well, byte for byte. An unknown put is read.
-func (r *rebuilding) putManifest(ctx context.Context, state *twophase.State) error {
+// putManifests puts the manifests of the snapshots that the journal begins with, in order.
+func (r *rebuilding) putManifests(ctx context.Context, state *twophase.State) error {
 	m := newManifests(r.c)
-	first := state.Snapshots()[0]
-	file := &manifest.File{Head: m.head(), Deltas: []manifest.Delta{m.delta(first)}}
+	m.done = state.Snapshots()[0].Version - 1
+	for m.done < state.Shown() {
+		file, err := m.pack()
+		if err != nil {
+			return err
+		}
+		if err := r.putManifest(ctx, m, file); err != nil {
+			return err
+		}
+		m.done = file.Last()
+	}
+	return nil
+}
+
+// putManifest puts one of them, which the first server would make out of the journal as
+// well, byte for byte. An unknown put is read.
+func (r *rebuilding) putManifest(ctx context.Context, m *manifests, file *manifest.File) error {
 	b, err := file.Encode()
 	if err != nil {
 		return err
 	}
-	key := m.files.Key(manifest.Name{Snapshot: first.Version})
+	first := file.Deltas[0].Snapshot
+	key := m.files.Key(manifest.Name{Snapshot: first})
 	for wait := 5 * time.Millisecond; ; wait = min(2*wait, time.Second) {
 		err := r.own.store.PutIfAbsent(ctx, key, b)
 		if err == nil {
 			return nil
 		}
 		if !errors.Is(err, objstore.ErrExists) && !errors.Is(err, objstore.ErrUnknown) {
-			return fmt.Errorf("put manifest %d: %w", first.Version, err)
+			return fmt.Errorf("put manifest %d: %w", first, err)
 		}
 		have, _, readErr := r.own.store.Get(ctx, key, objstore.Range{})
 		switch {
 		case readErr == nil && bytes.Equal(have, b):
 			return nil
 		case readErr == nil:
-			return atWork(fmt.Sprintf("manifest %d was written", first.Version), nil)
+			return atWork(fmt.Sprintf("manifest %d was written", first), nil)
 		case !errors.Is(readErr, objstore.ErrNotFound):
 			return readErr
 		}
