@@ -149,12 +149,12 @@ func (c *Catalog) extend(ctx context.Context, r BeginRequest) (Begun, error) {
 // ttlError is a time to live past its limit; the detail is in milliseconds.
 func ttlError(name string, ttl, limit time.Duration) error {
 	e := limitError(name, ttl.Milliseconds(), limit.Milliseconds())
-	e.Message = fmt.Sprintf("%s is %s, the limit is %s; ask for less time, or raise the server's limit %s", name, inUnits(ttl), inUnits(limit), name)
+	e.Message = fmt.Sprintf("%s is %s, the limit is %s; ask for less time, or raise the server's limit %s", name, InUnits(ttl), InUnits(limit), name)
 	return e
 }
 
-// inUnits is a duration as one writes it: 720h, not 720h0m0s.
-func inUnits(d time.Duration) string {
+// InUnits is a duration as one writes it: 720h, not 720h0m0s.
+func InUnits(d time.Duration) string {
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {
 		s = strings.TrimSuffix(s, "0s")

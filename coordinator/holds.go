@@ -126,7 +126,7 @@ func (h hold) toldOf(of []risk) string {
 	if more := len(of) - len(names); more > 0 {
 		names = append(names, fmt.Sprintf("%d more", more))
 	}
-	whose := fmt.Sprintf("%d tables (%s) is %s or more", len(of), strings.Join(names, ", "), inUnits(first.keeps))
+	whose := fmt.Sprintf("%d tables (%s) is %s or more", len(of), strings.Join(names, ", "), InUnits(first.keeps))
 	if h.until.IsZero() {
 		return first.brief(whose)
 	}

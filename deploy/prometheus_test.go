@@ -2,7 +2,6 @@ package deploy_test
 
 import (
 	"bytes"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -12,9 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	"go.yaml.in/yaml/v3"
-	"google.golang.org/grpc"
 
 	"github.com/txcoord/txcoord/e2e/servers"
 )
@@ -63,32 +60,13 @@ func TestAlertsFire(t *testing.T) {
 	}
 }
 
-// untraced takes no spans.
-type untraced struct {
-	collector.UnimplementedTraceServiceServer
-}
-
 // scraped is what a server shows that has committed one transaction over three tables,
 // traced: as the text format, and as OpenMetrics.
 func scraped(t *testing.T) (text, open string) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	receiver := grpc.NewServer()
-	collector.RegisterTraceServiceServer(receiver, untraced{})
-	ended := make(chan error, 1)
-	go func() { ended <- receiver.Serve(l) }()
-	t.Cleanup(func() {
-		receiver.Stop()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
 	dir := t.TempDir()
 	s := serving(t, nil, "serve", "--warehouse", dir, "--listen=127.0.0.1:0", "--admin-listen=127.0.0.1:0", "--metrics-tables=2",
-		"--otlp-endpoint=http://"+l.Addr().String(), "--trace-sample=1")
+		"--otlp-endpoint="+servers.StartOTLP(t).Endpoint, "--trace-sample=1")
 	env := []string{"TXCOORD_SERVER=" + s.grpc}
 	change := filepath.Join(dir, "change.json")
 	var tables []string

@@ -5,11 +5,9 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"net"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	gocmp "github.com/google/go-cmp/cmp"
@@ -18,59 +16,17 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
-	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/grpc"
 
 	"github.com/txcoord/txcoord/clients/go"
+	"github.com/txcoord/txcoord/e2e/servers"
 	txcoordv1 "github.com/txcoord/txcoord/proto/txcoord/v1"
 )
 
-// spans is a receiver of OTLP that keeps what it is sent, by several processes.
-type spans struct {
-	collector.UnimplementedTraceServiceServer
-	endpoint string
-
-	mu  sync.Mutex
-	all []*tracepb.Span
-}
-
-func receiveSpans(t *testing.T) *spans {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, s := &spans{endpoint: "http://" + l.Addr().String()}, grpc.NewServer()
-	collector.RegisterTraceServiceServer(s, r)
-	ended := make(chan error, 1)
-	go func() { ended <- s.Serve(l) }()
-	t.Cleanup(func() {
-		s.Stop()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
-	return r
-}
-
-// Export implements the receiver's one method.
-func (r *spans) Export(_ context.Context, q *collector.ExportTraceServiceRequest) (*collector.ExportTraceServiceResponse, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, rs := range q.GetResourceSpans() {
-		for _, ss := range rs.GetScopeSpans() {
-			r.all = append(r.all, ss.GetSpans()...)
-		}
-	}
-	return &collector.ExportTraceServiceResponse{}, nil
-}
-
-// in are the spans of a trace, in the order in which they began.
-func (r *spans) in(id trace.TraceID) (out oneTrace) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, s := range r.all {
+// inTrace are the spans of a trace, in the order in which they began.
+func inTrace(id trace.TraceID, all []*tracepb.Span) (out oneTrace) {
+	for _, s := range all {
 		if bytes.Equal(s.GetTraceId(), id[:]) {
 			out = append(out, s)
 		}
@@ -80,10 +36,8 @@ func (r *spans) in(id trace.TraceID) (out oneTrace) {
 }
 
 // groups are the appends that are linked with a trace.
-func (r *spans) groups(id trace.TraceID) (out oneTrace) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, s := range r.all {
+func groups(id trace.TraceID, all []*tracepb.Span) (out oneTrace) {
+	for _, s := range all {
 		if s.GetName() == "group append" && slices.ContainsFunc(s.GetLinks(), func(l *tracepb.Span_Link) bool { return bytes.Equal(l.GetTraceId(), id[:]) }) {
 			out = append(out, s)
 		}
@@ -158,9 +112,9 @@ func ordered(t *testing.T, instants ...instant) {
 }
 
 // tracing is a client process's own OpenTelemetry, which sends to a receiver.
-func tracing(t *testing.T, to *spans) *sdktrace.TracerProvider {
+func tracing(t *testing.T, to *servers.OTLP) *sdktrace.TracerProvider {
 	t.Helper()
-	exporter, err := otlptracegrpc.New(t.Context(), otlptracegrpc.WithEndpointURL(to.endpoint))
+	exporter, err := otlptracegrpc.New(t.Context(), otlptracegrpc.WithEndpointURL(to.Endpoint))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,11 +140,11 @@ const commitTree = `commit
 func TestTraceAcrossProcesses(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, serverConfig{})
-	received := receiveSpans(t)
+	received := servers.StartOTLP(t)
 	binary := filepath.Join(t.TempDir(), "txcoord")
 	build(t, binary, "")
 	p := startProgram(t, binary, "--warehouse", w.warehouse(), "--store", "bolt:"+filepath.Join(w.config.Dir, "store.db"),
-		"--otlp-endpoint", received.endpoint, "--trace-sample", "0")
+		"--otlp-endpoint", received.Endpoint, "--trace-sample", "0")
 	if p.address == "" {
 		t.Fatalf("it does not serve: %s", p.said())
 	}
@@ -248,7 +202,7 @@ func TestTraceAcrossProcesses(t *testing.T) {
 	}
 	for _, x := range tests {
 		t.Run(x.name, func(t *testing.T) {
-			all := received.in(x.traced)
+			all := inTrace(x.traced, received.Spans())
 			var tree strings.Builder
 			all.tree(&tree, nil, "")
 			if diff := gocmp.Diff(x.tree, tree.String()); diff != "" {
@@ -256,7 +210,7 @@ func TestTraceAcrossProcesses(t *testing.T) {
 			}
 			all.inOrder(t)
 			all.ofOneTransaction(t)
-			linked(t, all, received.groups(x.traced))
+			linked(t, all, groups(x.traced, received.Spans()))
 		})
 	}
 }

@@ -3,12 +3,12 @@ package main
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	client "github.com/txcoord/txcoord/clients/go"
+	"github.com/txcoord/txcoord/coordinator"
 	txcoordv1 "github.com/txcoord/txcoord/proto/txcoord/v1"
 )
 
@@ -131,7 +131,7 @@ func garbageCounts(g *grid, a *txcoordv1.CollectGarbageResponse) {
 		g.row("there is more than one call takes on")
 	}
 	if y := a.GetYoung(); y.GetCount() > 0 {
-		g.row("too young", "under "+exactly(a.GetMinAge().AsDuration()), countText(y.GetCount(), "thing"), bytesText(y.GetBytes()))
+		g.row("too young", "under "+coordinator.InUnits(a.GetMinAge().AsDuration()), countText(y.GetCount(), "thing"), bytesText(y.GetBytes()))
 	}
 	if u := a.GetUnknown(); u.GetCount() > 0 {
 		g.row("not known", "left alone", countText(u.GetCount(), "thing"), bytesText(u.GetBytes()))
@@ -139,18 +139,6 @@ func garbageCounts(g *grid, a *txcoordv1.CollectGarbageResponse) {
 	for _, line := range a.GetSkipped() {
 		g.row("left: " + line)
 	}
-}
-
-// exactly is a limit for people: without the zeros behind it, and with all else.
-func exactly(d time.Duration) string {
-	text := d.String()
-	if strings.HasSuffix(text, "m0s") {
-		text = strings.TrimSuffix(text, "0s")
-	}
-	if strings.HasSuffix(text, "h0m") {
-		text = strings.TrimSuffix(text, "0m")
-	}
-	return text
 }
 
 // inDays is an age for people.

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/txcoord/txcoord/coordinator"
 	txcoordv1 "github.com/txcoord/txcoord/proto/txcoord/v1"
 )
 
@@ -227,6 +228,6 @@ func TestExactly(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		time.Hour: "1h", 61 * time.Minute: "1h1m", 70 * time.Minute: "1h10m", 25 * time.Hour: "25h", time.Hour + time.Second: "1h0m1s", time.Minute: "1m", 10 * time.Second: "10s", 0: "0s",
 	} {
-		same(t, want, exactly(d))
+		same(t, want, coordinator.InUnits(d))
 	}
 }

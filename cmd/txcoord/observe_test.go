@@ -6,22 +6,17 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
-	metricscollector "go.opentelemetry.io/proto/otlp/collector/metrics/v1"
-	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
-	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
@@ -30,70 +25,9 @@ import (
 	"github.com/txcoord/txcoord/coordinator/access"
 	"github.com/txcoord/txcoord/coordinator/rpc"
 	"github.com/txcoord/txcoord/coordinator/telemetry"
+	"github.com/txcoord/txcoord/e2e/servers"
 	txcoordv1 "github.com/txcoord/txcoord/proto/txcoord/v1"
 )
-
-// receiver is a collector that keeps what it is sent.
-type receiver struct {
-	collector.UnimplementedTraceServiceServer
-	address string
-
-	mu    sync.Mutex
-	spans []*tracepb.Span
-	raw   strings.Builder
-}
-
-// metrics, if one is given, gets the metrics.
-func newReceiver(t *testing.T, metrics ...metricscollector.MetricsServiceServer) *receiver {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, s := &receiver{address: "http://" + l.Addr().String()}, grpc.NewServer()
-	collector.RegisterTraceServiceServer(s, r)
-	for _, m := range metrics {
-		metricscollector.RegisterMetricsServiceServer(s, m)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- s.Serve(l) }()
-	t.Cleanup(func() {
-		s.Stop()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
-	return r
-}
-
-func (r *receiver) Export(_ context.Context, q *collector.ExportTraceServiceRequest) (*collector.ExportTraceServiceResponse, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.raw.WriteString(q.String())
-	for _, rs := range q.GetResourceSpans() {
-		for _, ss := range rs.GetScopeSpans() {
-			r.spans = append(r.spans, ss.GetSpans()...)
-		}
-	}
-	return &collector.ExportTraceServiceResponse{}, nil
-}
-
-func (r *receiver) named(name string) (out []*tracepb.Span) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, s := range r.spans {
-		if s.GetName() == name {
-			out = append(out, s)
-		}
-	}
-	return out
-}
-
-func (r *receiver) text() string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.raw.String()
-}
 
 // get asks the admin address; a token or none.
 func get(t *testing.T, c *http.Client, url, token string) (code int, body string) {
@@ -156,9 +90,9 @@ func awaitReady(t *testing.T, c *http.Client, base string) {
 // One client's transaction over three tables, in a real server that sends its traces:
 // the trace reaches from the client's span to the manifest.
 func TestTraceLeavesTheServer(t *testing.T) {
-	r := newReceiver(t)
+	r := servers.StartOTLP(t)
 	warehouse, admin := t.TempDir(), freeAddress(t)
-	address, stop := servingUntil(t, "--warehouse", warehouse, "--otlp-endpoint", r.address, "--trace-sample", "0", "--admin-listen", admin)
+	address, stop := servingUntil(t, "--warehouse", warehouse, "--otlp-endpoint", r.Endpoint, "--trace-sample", "0", "--admin-listen", admin)
 	s := &server{t: t, warehouse: warehouse, env: map[string]string{"TXCOORD_SERVER": address}}
 	q := &txcoordv1.CommitOnceRequest{Key: "planted-secret-key"}
 	for _, name := range []string{"a", "b", "c"} {
@@ -188,7 +122,7 @@ func TestTraceLeavesTheServer(t *testing.T) {
 		call: 1, telemetry.CommitSpan: 1, telemetry.StageSpan: 3, telemetry.QueueSpan: 1, telemetry.AppendSpan: 1, telemetry.PutSpan: 3,
 		telemetry.PublishSpan: 1, telemetry.ManifestSpan: 1, telemetry.GroupSpan: 1,
 	} {
-		spans := r.named(name)
+		spans := r.Named(name)
 		if len(spans) != n {
 			t.Fatalf("%d spans %s, want %d", len(spans), name, n)
 		}
@@ -198,14 +132,14 @@ func TestTraceLeavesTheServer(t *testing.T) {
 			}
 		}
 	}
-	rpcSpan, commit := r.named(call)[0], r.named(telemetry.CommitSpan)[0]
+	rpcSpan, commit := r.Named(call)[0], r.Named(telemetry.CommitSpan)[0]
 	if string(rpcSpan.GetParentSpanId()) != "\xb7\xad\x6b\x71\x69\x20\x33\x31" || !bytes.Equal(commit.GetParentSpanId(), rpcSpan.GetSpanId()) {
 		t.Errorf("the call is under %x, the commit under %x", rpcSpan.GetParentSpanId(), commit.GetParentSpanId())
 	}
-	if n := len(r.named("txcoord.v1.TableService/CreateTable")); n != 0 {
+	if n := len(r.Named("txcoord.v1.TableService/CreateTable")); n != 0 {
 		t.Errorf("%d calls are traced that nobody sampled", n)
 	}
-	if strings.Contains(r.raw.String(), "planted-secret") {
+	if strings.Contains(r.Traces(), "planted-secret") {
 		t.Error("what a client sent stands in its trace")
 	}
 }

@@ -4,7 +4,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"encoding/base64"
 	"fmt"
 	"net/http"
@@ -19,7 +18,6 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
-	metrics "go.opentelemetry.io/proto/otlp/collector/metrics/v1"
 
 	"github.com/txcoord/txcoord/coordinator/access"
 	"github.com/txcoord/txcoord/e2e/servers"
@@ -166,8 +164,7 @@ type secretive struct {
 	dir, warehouse string
 	address, admin string
 	token          string
-	traces         *receiver
-	exported       *metricsSink
+	sent           *servers.OTLP
 	process        *exec.Cmd
 	output         *lockedBuffer
 	store          []string
@@ -192,18 +189,6 @@ func (b *lockedBuffer) String() string {
 	return b.b.String()
 }
 
-// metricsSink keeps the metrics that a receiver of traces is sent as well.
-type metricsSink struct {
-	metrics.UnimplementedMetricsServiceServer
-	raw lockedBuffer
-}
-
-// Export keeps what it is sent.
-func (m *metricsSink) Export(_ context.Context, q *metrics.ExportMetricsServiceRequest) (*metrics.ExportMetricsServiceResponse, error) {
-	_, err := m.raw.Write([]byte(q.String()))
-	return &metrics.ExportMetricsServiceResponse{}, err
-}
-
 func startSecretive(t *testing.T, p planted, dir string, env map[string]string, store ...string) *secretive {
 	t.Helper()
 	certificates(t, dir)
@@ -226,10 +211,10 @@ roles: {all: [{catalogs: ["*"], tables: ["*"], actions: [read, write, ddl, fence
 bindings: [{role: all, principals: ["token:etl"]}]
 `)
 	w := &secretive{
-		t: t, planted: p, dir: dir, warehouse: filepath.Join(dir, "lake"), admin: freeAddress(t), token: token, exported: &metricsSink{},
+		t: t, planted: p, dir: dir, warehouse: filepath.Join(dir, "lake"), admin: freeAddress(t), token: token,
 		output: &lockedBuffer{}, store: store, env: env, ended: make(chan struct{}),
 	}
-	w.traces = newReceiver(t, w.exported)
+	w.sent = servers.StartOTLP(t)
 	w.start()
 	return w
 }
@@ -240,7 +225,7 @@ func (w *secretive) start() {
 	w.process = exec.Command(os.Args[0], append([]string{
 		"serve", "--listen", "127.0.0.1:0", "--ready-file", ready, "--log-level", "debug", "--warehouse", w.warehouse, "--admin-listen", w.admin,
 		"--tls-cert", filepath.Join(w.dir, "server.pem"), "--tls-key", filepath.Join(w.dir, "server.key"), "--tls-client-ca", filepath.Join(w.dir, "ca.pem"),
-		"--access", filepath.Join(w.dir, "access.yaml"), "--audit-log", filepath.Join(w.dir, "audit"), "--otlp-endpoint", w.traces.address, "--trace-sample", "1",
+		"--access", filepath.Join(w.dir, "access.yaml"), "--audit-log", filepath.Join(w.dir, "audit"), "--otlp-endpoint", w.sent.Endpoint, "--trace-sample", "1",
 	}, w.store...)...)
 	w.process.Env = append(os.Environ(), selfVariable+"=1", "GOTRACEBACK=all",
 		"OTEL_EXPORTER_OTLP_HEADERS=api-key="+w.planted.secret("OTLP header"), "OTEL_METRIC_EXPORT_INTERVAL=100", "OTEL_BSP_SCHEDULE_DELAY=100")
@@ -413,7 +398,7 @@ func (w *secretive) look() {
 		w.planted.search(w.t, path, body)
 	}
 	w.until("traces and metrics arrive", func() bool {
-		return len(w.traces.named("txcoord.v1.TransactionService/CommitOnce")) > 0 && strings.Contains(w.exported.raw.String(), "txcoord")
+		return len(w.sent.Named("txcoord.v1.TransactionService/CommitOnce")) > 0 && strings.Contains(w.sent.Metrics(), "txcoord")
 	})
 }
 
@@ -433,8 +418,8 @@ func (w *secretive) crash() {
 		w.t.Errorf("no dump: %s", said)
 	}
 	w.planted.search(w.t, "the server's output", said)
-	w.planted.search(w.t, "the traces", w.traces.text())
-	w.planted.search(w.t, "the metrics that were sent", w.exported.raw.String())
+	w.planted.search(w.t, "the traces", w.sent.Traces())
+	w.planted.search(w.t, "the metrics that were sent", w.sent.Metrics())
 	audit, err := os.ReadFile(filepath.Join(w.dir, "audit"))
 	if err != nil || !bytes.Contains(audit, []byte("Unauthenticated")) {
 		w.t.Errorf("the audit log has no refusal: %v %s", err, audit)
