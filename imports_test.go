@@ -104,7 +104,7 @@ var rules = []rule{
 	},
 	{
 		pkg: "coordinator/telemetry/export", own: []string{"=coordinator/telemetry"},
-		external: []string{"go.opentelemetry.io", "github.com/prometheus/client_golang", "google.golang.org/genproto/googleapis/rpc/code", "google.golang.org/grpc"},
+		external: []string{"go.opentelemetry.io", "github.com/prometheus/client_golang", "google.golang.org/genproto/googleapis/rpc/code", "=google.golang.org/grpc/codes", "=google.golang.org/grpc/metadata", "=google.golang.org/grpc/stats", "=google.golang.org/grpc/status"},
 	},
 	{pkg: "coordinator/access", own: []string{"=coordinator/quota"}, external: []string{"github.com/coreos/go-oidc/v3", "go.yaml.in/yaml/v3"}},
 	{
@@ -133,6 +133,7 @@ var rules = []rule{
 		pkg: "e2e/linear", own: []string{"proto/txcoord/v1"},
 		external: append([]string{"github.com/anishathalye/porcupine", "google.golang.org/genproto/googleapis/rpc"}, wire...),
 	},
+	{pkg: "e2e/otlp", external: []string{"go.opentelemetry.io/proto/otlp", "=google.golang.org/grpc"}},
 	{pkg: "e2e/toolcache"},
 	{pkg: "e2e/readers", own: []string{"=e2e/toolcache"}},
 	{pkg: "e2e/engines", own: []string{"=e2e/readers", "=e2e/toolcache"}},

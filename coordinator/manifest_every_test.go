@@ -47,8 +47,8 @@ func TestMapEveryChanges(t *testing.T) {
 	w.cfg.Limits = coordinator.Limits{OutcomeCount: 20, MapEvery: 75, PollInterval: 2 * time.Millisecond}
 	w.open(t)
 	w.create("t", twophase.ModeExclusive)
-	for n := range 300 {
-		w.commit(fmt.Sprint(n), blind("t", fmt.Sprint(n)))
+	for i := range 300 {
+		w.commit(fmt.Sprint(i), blind("t", fmt.Sprint(i)))
 	}
 	w.eventually("old snapshots are forgotten", func() bool { return w.status().RememberedSince.After(time.Unix(1, 0)) })
 	w.settle()

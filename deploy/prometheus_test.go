@@ -13,6 +13,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/txcoord/txcoord/e2e/otlp"
 	"github.com/txcoord/txcoord/e2e/servers"
 )
 
@@ -53,9 +54,11 @@ func TestAlertsFire(t *testing.T) {
 			quiet[c.Alert] = quiet[c.Alert] || len(c.Fires) == 0
 		}
 	}
-	for _, r := range rules.Groups[0].Rules {
-		if !fires[r.Alert] || !quiet[r.Alert] {
-			t.Errorf("alerts.test.yaml does not say when %s fires, or when it is quiet", r.Alert)
+	for _, group := range rules.Groups {
+		for _, r := range group.Rules {
+			if !fires[r.Alert] || !quiet[r.Alert] {
+				t.Errorf("alerts.test.yaml does not say when %s fires, or when it is quiet", r.Alert)
+			}
 		}
 	}
 }
@@ -66,7 +69,7 @@ func scraped(t *testing.T) (text, open string) {
 	t.Helper()
 	dir := t.TempDir()
 	s := serving(t, nil, "serve", "--warehouse", dir, "--listen=127.0.0.1:0", "--admin-listen=127.0.0.1:0", "--metrics-tables=2",
-		"--otlp-endpoint="+servers.StartOTLP(t).Endpoint, "--trace-sample=1")
+		"--otlp-endpoint="+otlp.Start(t).Endpoint, "--trace-sample=1")
 	env := []string{"TXCOORD_SERVER=" + s.grpc}
 	change := filepath.Join(dir, "change.json")
 	var tables []string

@@ -20,7 +20,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/txcoord/txcoord/clients/go"
-	"github.com/txcoord/txcoord/e2e/servers"
+	"github.com/txcoord/txcoord/e2e/otlp"
 	txcoordv1 "github.com/txcoord/txcoord/proto/txcoord/v1"
 )
 
@@ -112,7 +112,7 @@ func ordered(t *testing.T, instants ...instant) {
 }
 
 // tracing is a client process's own OpenTelemetry, which sends to a receiver.
-func tracing(t *testing.T, to *servers.OTLP) *sdktrace.TracerProvider {
+func tracing(t *testing.T, to *otlp.Collector) *sdktrace.TracerProvider {
 	t.Helper()
 	exporter, err := otlptracegrpc.New(t.Context(), otlptracegrpc.WithEndpointURL(to.Endpoint))
 	if err != nil {
@@ -140,7 +140,7 @@ const commitTree = `commit
 func TestTraceAcrossProcesses(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, serverConfig{})
-	received := servers.StartOTLP(t)
+	received := otlp.Start(t)
 	binary := filepath.Join(t.TempDir(), "txcoord")
 	build(t, binary, "")
 	p := startProgram(t, binary, "--warehouse", w.warehouse(), "--store", "bolt:"+filepath.Join(w.config.Dir, "store.db"),

@@ -113,8 +113,8 @@ type burst struct {
 	rest time.Duration
 	// drained is the sum of those of several rounds.
 	drained time.Duration
-	// spent is the server's time of the processor, all that it did until then included;
-	// 0 if it cannot be seen.
+	// spent is the server's time of the processor, from the begin until it was drained; 0 if
+	// it cannot be seen.
 	spent time.Duration
 }
 
@@ -188,6 +188,14 @@ func (e *entry) spent() (d time.Duration) {
 // each is the server's time of the processor for each acknowledged transaction.
 func (b burst) each() time.Duration { return b.spent / time.Duration(max(b.sum(), 1)) }
 
+// eachText is each in microseconds; nothing where the server's time cannot be seen.
+func (b burst) eachText() any {
+	if b.spent == 0 {
+		return ""
+	}
+	return float64(b.each().Nanoseconds()) / 1e3
+}
+
 // drain waits until everything is published.
 func (e *entry) drain(ctx context.Context, start time.Time, b *burst) error {
 	if d, ok := e.session.(contend.Draining); ok {
@@ -250,7 +258,7 @@ func b2Row(ctx context.Context, c Config, e *entry, writers int, rounds []burst,
 	}
 	low, high := measure.Range(rates)
 	r.Add(writers, e.name, t.rate(), fmt.Sprintf("%.0f-%.0f", low, high), t.aborted, t.samples.Median(), t.samples.Quantile(0.99),
-		t.share(), float64(versions)/t.elapsed.Seconds(), t.rest, float64(t.each().Nanoseconds())/1e3, requests)
+		t.share(), float64(versions)/t.elapsed.Seconds(), t.rest, t.eachText(), requests)
 	return nil
 }
 

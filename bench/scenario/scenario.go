@@ -69,7 +69,8 @@ type Config struct {
 // Decided ends the name of a contender that answers DECIDED.
 const Decided = "-decided"
 
-// Observed is how the name of a contender ends that is looked at: with metrics, and traces.
+// Observed is how the name of a contender ends that is looked at: with metrics,
+// traces, and a token that each call shows.
 const Observed = "-observed"
 
 // Benchmark is one of the benchmarks.

@@ -74,7 +74,9 @@ func Serve(ctx context.Context, args []string) (err error) {
 		}
 		defer pprof.StopCPUProfile()
 	}
-	runtime.GOMAXPROCS(fileobj.Processors(runtime.GOMAXPROCS(0))) // as txcoord does
+	if os.Getenv("GOMAXPROCS") == "" { // as txcoord does; simulated stores lie in folders, too
+		runtime.GOMAXPROCS(fileobj.Processors(runtime.GOMAXPROCS(0)))
+	}
 	store, err := OpenKeys(o.dir, o.Options)
 	if err != nil {
 		return err

@@ -25,7 +25,7 @@ import (
 	"github.com/txcoord/txcoord/coordinator/access"
 	"github.com/txcoord/txcoord/coordinator/rpc"
 	"github.com/txcoord/txcoord/coordinator/telemetry"
-	"github.com/txcoord/txcoord/e2e/servers"
+	"github.com/txcoord/txcoord/e2e/otlp"
 	txcoordv1 "github.com/txcoord/txcoord/proto/txcoord/v1"
 )
 
@@ -90,7 +90,7 @@ func awaitReady(t *testing.T, c *http.Client, base string) {
 // One client's transaction over three tables, in a real server that sends its traces:
 // the trace reaches from the client's span to the manifest.
 func TestTraceLeavesTheServer(t *testing.T) {
-	r := servers.StartOTLP(t)
+	r := otlp.Start(t)
 	warehouse, admin := t.TempDir(), freeAddress(t)
 	address, stop := servingUntil(t, "--warehouse", warehouse, "--otlp-endpoint", r.Endpoint, "--trace-sample", "0", "--admin-listen", admin)
 	s := &server{t: t, warehouse: warehouse, env: map[string]string{"TXCOORD_SERVER": address}}

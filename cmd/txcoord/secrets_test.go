@@ -20,6 +20,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/txcoord/txcoord/coordinator/access"
+	"github.com/txcoord/txcoord/e2e/otlp"
 	"github.com/txcoord/txcoord/e2e/servers"
 )
 
@@ -164,7 +165,7 @@ type secretive struct {
 	dir, warehouse string
 	address, admin string
 	token          string
-	sent           *servers.OTLP
+	sent           *otlp.Collector
 	process        *exec.Cmd
 	output         *lockedBuffer
 	store          []string
@@ -214,7 +215,7 @@ bindings: [{role: all, principals: ["token:etl"]}]
 		t: t, planted: p, dir: dir, warehouse: filepath.Join(dir, "lake"), admin: freeAddress(t), token: token,
 		output: &lockedBuffer{}, store: store, env: env, ended: make(chan struct{}),
 	}
-	w.sent = servers.StartOTLP(t)
+	w.sent = otlp.Start(t)
 	w.start()
 	return w
 }

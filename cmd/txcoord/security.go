@@ -295,10 +295,11 @@ func (c *accessCheckCommand) Run(s *session) error {
 	if !strings.Contains(c.Principal, ":") && c.Principal != access.Anonymous {
 		s.note("principals have a kind in front: token:%s is the one of a token, cert:%s of a certificate", c.Principal, c.Principal)
 	}
-	if len(may) == 0 {
-		return s.tell(fmt.Sprintf("%s may do nothing with table %s of catalog %s", c.Principal, c.Table, s.Catalog), answer)
+	does := "do nothing with"
+	if len(may) > 0 {
+		does = strings.Join(may, ", ")
 	}
-	return s.tell(fmt.Sprintf("%s may %s table %s of catalog %s\n%s", c.Principal, strings.Join(may, ", "), c.Table, s.Catalog, limitsText(own)), answer)
+	return s.tell(fmt.Sprintf("%s may %s table %s of catalog %s\n%s", c.Principal, does, c.Table, s.Catalog, limitsText(own)), answer)
 }
 
 // limitsText says which limits an access file gives a principal.

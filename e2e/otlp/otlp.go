@@ -1,4 +1,5 @@
-package servers
+// Package otlp is a collector of OpenTelemetry for tests.
+package otlp
 
 import (
 	"context"
@@ -14,8 +15,8 @@ import (
 	"google.golang.org/grpc"
 )
 
-// OTLP is a collector of OpenTelemetry, in this process, that keeps what it is sent.
-type OTLP struct {
+// Collector runs in the process of its test, and keeps what it is sent.
+type Collector struct {
 	// Endpoint is its URL.
 	Endpoint string
 
@@ -24,16 +25,16 @@ type OTLP struct {
 	traces, metrics strings.Builder
 }
 
-// StartOTLP starts one on a loopback port of its own, which ends with the test.
-func StartOTLP(t testing.TB) *OTLP {
+// Start starts one on a loopback port of its own; it ends with the test.
+func Start(t testing.TB) *Collector {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	o, s := &OTLP{Endpoint: "http://" + l.Addr().String()}, grpc.NewServer()
-	traces.RegisterTraceServiceServer(s, takesTraces{o: o})
-	metrics.RegisterMetricsServiceServer(s, takesMetrics{o: o})
+	c, s := &Collector{Endpoint: "http://" + l.Addr().String()}, grpc.NewServer()
+	traces.RegisterTraceServiceServer(s, takesTraces{c: c})
+	metrics.RegisterMetricsServiceServer(s, takesMetrics{c: c})
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(l) }()
 	t.Cleanup(func() {
@@ -42,46 +43,46 @@ func StartOTLP(t testing.TB) *OTLP {
 			t.Error(err)
 		}
 	})
-	return o
+	return c
 }
 
 // Spans are all that were sent so far, as they came.
-func (o *OTLP) Spans() []*tracepb.Span {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return slices.Clone(o.spans)
+func (c *Collector) Spans() []*tracepb.Span {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.spans)
 }
 
 // Named are the spans of a name.
-func (o *OTLP) Named(name string) []*tracepb.Span {
-	return slices.DeleteFunc(o.Spans(), func(s *tracepb.Span) bool { return s.GetName() != name })
+func (c *Collector) Named(name string) []*tracepb.Span {
+	return slices.DeleteFunc(c.Spans(), func(s *tracepb.Span) bool { return s.GetName() != name })
 }
 
 // Traces is all that was sent of traces, as text.
-func (o *OTLP) Traces() string { return o.text(&o.traces) }
+func (c *Collector) Traces() string { return c.text(&c.traces) }
 
 // Metrics is all that was sent of metrics, as text.
-func (o *OTLP) Metrics() string { return o.text(&o.metrics) }
+func (c *Collector) Metrics() string { return c.text(&c.metrics) }
 
-func (o *OTLP) text(b *strings.Builder) string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+func (c *Collector) text(b *strings.Builder) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	return b.String()
 }
 
 type takesTraces struct {
 	traces.UnimplementedTraceServiceServer
-	o *OTLP
+	c *Collector
 }
 
 // Export implements the service's one method.
 func (s takesTraces) Export(_ context.Context, q *traces.ExportTraceServiceRequest) (*traces.ExportTraceServiceResponse, error) {
-	s.o.mu.Lock()
-	defer s.o.mu.Unlock()
-	s.o.traces.WriteString(q.String())
+	s.c.mu.Lock()
+	defer s.c.mu.Unlock()
+	s.c.traces.WriteString(q.String())
 	for _, rs := range q.GetResourceSpans() {
 		for _, ss := range rs.GetScopeSpans() {
-			s.o.spans = append(s.o.spans, ss.GetSpans()...)
+			s.c.spans = append(s.c.spans, ss.GetSpans()...)
 		}
 	}
 	return &traces.ExportTraceServiceResponse{}, nil
@@ -89,13 +90,13 @@ func (s takesTraces) Export(_ context.Context, q *traces.ExportTraceServiceReque
 
 type takesMetrics struct {
 	metrics.UnimplementedMetricsServiceServer
-	o *OTLP
+	c *Collector
 }
 
 // Export implements the service's one method.
 func (s takesMetrics) Export(_ context.Context, q *metrics.ExportMetricsServiceRequest) (*metrics.ExportMetricsServiceResponse, error) {
-	s.o.mu.Lock()
-	defer s.o.mu.Unlock()
-	s.o.metrics.WriteString(q.String())
+	s.c.mu.Lock()
+	defer s.c.mu.Unlock()
+	s.c.metrics.WriteString(q.String())
 	return &metrics.ExportMetricsServiceResponse{}, nil
 }
