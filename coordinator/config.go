@@ -82,7 +82,7 @@ type Config struct {
 type Limits struct {
 	KeyBytes          int           // of a client's key; 512
 	KeyAttempts       int           // the highest attempt of a key; 10,000
-	TTL               time.Duration // of a transaction if it does not say; 1 h
+	TTL               time.Duration // of a transaction if it does not say; 1 h, or MaxTTL if that is less
 	MaxTTL            time.Duration // 24 h
 	TablesPerTxn      int           // 10,000
 	PartsPerTable     int           // 1,000
@@ -128,8 +128,8 @@ type Limits struct {
 func (l Limits) withDefaults() Limits {
 	def(&l.KeyBytes, 512)
 	def(&l.KeyAttempts, 10_000)
-	def(&l.TTL, time.Hour)
 	def(&l.MaxTTL, 24*time.Hour)
+	def(&l.TTL, min(time.Hour, l.MaxTTL))
 	def(&l.TablesPerTxn, 10_000)
 	def(&l.PartsPerTable, 1_000)
 	def(&l.ReadFiles, 100_000)
@@ -158,8 +158,8 @@ func (l Limits) withDefaults() Limits {
 	def(&l.TakeOverAfter, 500*time.Millisecond)
 	def(&l.Heartbeat, 5*time.Second)
 	def(&l.MaxCodec, twophase.CodecVersion)
-	def(&l.LeaseTTL, 24*time.Hour)
 	def(&l.MaxLeaseTTL, 30*24*time.Hour)
+	def(&l.LeaseTTL, min(24*time.Hour, l.MaxLeaseTTL))
 	def(&l.LeaseCount, 1000)
 	def(&l.LeaseInterval, 10*time.Second)
 	def(&l.GarbageObjectBytes, 256<<20)

@@ -96,11 +96,30 @@ func abortedError(o Outcome) error {
 	return &Error{Reason: reason, Message: msg, Conflict: o.Aborted}
 }
 
+// otherDigests: a transaction that was given up on some tables is not done, whatever it is
+// that comes under its key now.
 func otherDigests(o Outcome) error {
+	msg := "the transaction is committed, with other parts than these: if this is the same work done again (a file that is written anew is another one), it is done and nothing is left to do; other work needs another key"
+	if given := givenUp(o); len(given) > 0 {
+		msg = fmt.Sprintf("the transaction is committed, with other parts than these, and was given up on %s: what is missing there has to be committed under another key", strings.Join(given, ", "))
+	}
 	return &Error{
-		Reason: OtherDigests, Message: "the transaction is committed, with other parts than these: if this is the same work done again (a file that is written anew is another one), it is done and nothing is left to do; other work needs another key",
+		Reason: OtherDigests, Message: msg,
 		Txn: &TxnDetail{Txn: o.Txn, Key: o.Key, Attempt: o.Attempt},
 	}
+}
+
+// givenUp are the tables on which a committed transaction is not applied.
+func givenUp(o Outcome) (names []string) {
+	if o.Committed == nil {
+		return nil
+	}
+	for _, d := range o.Committed.Tables {
+		if d.Status == twophase.StatusNotApplied {
+			names = append(names, "table "+d.Name)
+		}
+	}
+	return names
 }
 
 func wrongMode(row TableInfo, remedy string) error {

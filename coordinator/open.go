@@ -311,6 +311,7 @@ func (o *openTxns) save(ctx context.Context, id twophase.TxnID) error {
 	o.mu.Lock()
 	t, ok := o.m[id]
 	var b []byte
+	adopted := ok && t.adopted
 	if ok {
 		rec := openRecord{
 			Txn: id.String(), Key: t.ref.key, Attempt: t.ref.attempt, Position: uint64(t.ref.begun), Client: t.client,
@@ -327,6 +328,9 @@ func (o *openTxns) save(ctx context.Context, id twophase.TxnID) error {
 	o.mu.Unlock()
 	if !ok {
 		return o.c.cfg.Store.Delete(ctx, openKey(id))
+	}
+	if adopted {
+		return o.saveAdopted(ctx, id, b)
 	}
 	_, err := o.c.cfg.Store.Put(ctx, openKey(id), b, lock.Always())
 	return err

@@ -3,10 +3,12 @@ package coordinator
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"time"
 
 	"github.com/txcoord/txcoord/coordinator/quota"
+	"github.com/txcoord/txcoord/lock"
 	"github.com/txcoord/txcoord/twophase"
 )
 
@@ -32,7 +34,7 @@ func (o *openTxns) watch(ctx context.Context) {
 func (o *openTxns) observe(id twophase.TxnID, rec *openRecord) {
 	o.mu.Lock()
 	t := o.m[id]
-	known := t != nil && !rec.Deadline.After(t.ref.deadline)
+	known := t != nil && !t.lessThan(rec)
 	o.mu.Unlock()
 	switch {
 	case known:
@@ -47,6 +49,16 @@ func (o *openTxns) observe(id twophase.TxnID, rec *openRecord) {
 	}
 }
 
+// lessThan reports whether a record says more than is known here: of one that was only found
+// by what it has staged, who it is; else a later deadline. What was found says nothing to who
+// knows it.
+func (t *openTxn) lessThan(rec *openRecord) bool {
+	if t.adopted != rec.Adopted {
+		return t.adopted
+	}
+	return rec.Deadline.After(t.ref.deadline)
+}
+
 // take makes a transaction of another replica one that is open here, without writing
 // about it.
 func (o *openTxns) take(id twophase.TxnID, rec *openRecord, deadline time.Time) {
@@ -55,6 +67,9 @@ func (o *openTxns) take(id twophase.TxnID, rec *openRecord, deadline time.Time) 
 	_, _ = o.insert(quota.Caller{}, ref, rec.Client, false) // nobody's here: is not refused
 	o.mu.Lock()
 	if t := o.m[id]; t != nil {
+		if t.adopted && !rec.Adopted {
+			t.ref, t.client, t.expires = ref, rec.Client, o.c.cfg.Boot()+rec.Deadline.Sub(o.c.cfg.Now())
+		}
 		t.ref.deadline, t.begun, t.counted, t.adopted = deadline, rec.Begun, true, rec.Adopted
 		t.noted = true // it has a record, which goes when it is decided
 		for table, st := range staged {
@@ -120,8 +135,10 @@ func (o *openTxns) extended(ctx context.Context, id twophase.TxnID) bool {
 
 // adopt takes up a piece that was staged before this process, of a transaction that
 // is not decided. It is listed, and expires like others: its record keeps the deadline
-// over the next start, which would find the piece anew.
-func (o *openTxns) adopt(id located, bytes int64) {
+// over the next start, which would find the piece anew. Another replica's that began since
+// the last look is not adopted.
+func (o *openTxns) adopt(ctx context.Context, id located, bytes int64) {
+	o.find(ctx, id.Txn)
 	o.mu.Lock()
 	t := o.m[id.Txn]
 	known, counted := t != nil, t != nil && t.counted
@@ -142,6 +159,27 @@ func (o *openTxns) adopt(id located, bytes int64) {
 		t.adopted = true
 		o.markLocked(id.Txn)
 	}
+}
+
+// saveAdopted writes the record of one that was adopted, but not over that of a replica which
+// knows more of it, and has written since the last look.
+func (o *openTxns) saveAdopted(ctx context.Context, id twophase.TxnID, b []byte) error {
+	cond := lock.IfAbsent()
+	item, err := o.c.cfg.Store.Get(ctx, openKey(id))
+	switch {
+	case errors.Is(err, lock.ErrNotFound):
+	case err != nil:
+		return err
+	default:
+		var rec openRecord
+		if json.Unmarshal(item.Value, &rec) == nil && !rec.Adopted {
+			o.observe(id, &rec)
+			return nil
+		}
+		cond = lock.IfRevision(item.Revision)
+	}
+	_, err = o.c.cfg.Store.Put(ctx, openKey(id), b, cond)
+	return err
 }
 
 // orphaned: of an undecided transaction nothing is known but what it has staged.

@@ -237,9 +237,9 @@ func (w *sweeper) listedItems(ctx context.Context) error {
 		switch {
 		case !ok:
 		case in.IsZero():
-			due = w.look(due, id, int64(len(it.Value)))
+			due = w.look(ctx, due, id, int64(len(it.Value)))
 		default:
-			if ids, all := w.lookInto(in, it.Value); all {
+			if ids, all := w.lookInto(ctx, in, it.Value); all {
 				bundles[in] = ids
 			}
 		}
@@ -256,15 +256,15 @@ func (w *sweeper) listedObjects(ctx context.Context) (due []located, err error) 
 			return due, err
 		}
 		if id, ok := parsePayload(strings.TrimPrefix(e.Key, prefix)); ok {
-			due = w.look(due, id, e.Size)
+			due = w.look(ctx, due, id, e.Size)
 		}
 	}
 	return due, nil
 }
 
 // look says of a payload that lies by itself: it is due, or its transaction is open.
-func (w *sweeper) look(due []located, id payloadID, size int64) []located {
-	if at := (located{payloadID: id}); w.over(at, size) {
+func (w *sweeper) look(ctx context.Context, due []located, id payloadID, size int64) []located {
+	if at := (located{payloadID: id}); w.over(ctx, at, size) {
 		due = append(due, at)
 	}
 	return due
@@ -272,14 +272,14 @@ func (w *sweeper) look(due []located, id payloadID, size int64) []located {
 
 // over: nothing needs the piece where it was found. The transaction of one that is
 // undecided is listed as open.
-func (w *sweeper) over(at located, size int64) bool {
+func (w *sweeper) over(ctx context.Context, at located, size int64) bool {
 	switch {
 	case w.mayGo(at):
 		return true
 	case at.Begun > w.c.next():
 		return w.outlived(at.payloadID)
 	case !w.c.decided(at.Txn):
-		w.c.openTxns.adopt(at, size)
+		w.c.openTxns.adopt(ctx, at, size)
 	}
 	return false
 }

@@ -59,7 +59,7 @@ func (w *sweeper) allMayGo(in twophase.BundleID, pieces []payloadID) (all bool) 
 // lookInto says whether a bundle is due, and what is in it. One that cannot be read is,
 // if no build could and no decided change waits for what was in it: its loss would be
 // found by nobody then.
-func (w *sweeper) lookInto(in twophase.BundleID, value []byte) (ids []payloadID, all bool) {
+func (w *sweeper) lookInto(ctx context.Context, in twophase.BundleID, value []byte) (ids []payloadID, all bool) {
 	pieces, err := unpack(value)
 	if err != nil {
 		return nil, errors.Is(err, errDamaged) && !w.waitedFor(in)
@@ -67,7 +67,7 @@ func (w *sweeper) lookInto(in twophase.BundleID, value []byte) (ids []payloadID,
 	all = true
 	for _, u := range pieces {
 		ids = append(ids, u.id)
-		all = w.over(located{u.id, in}, int64(len(u.raw))) && all // each undecided one is listed
+		all = w.over(ctx, located{u.id, in}, int64(len(u.raw))) && all // each undecided one is listed
 	}
 	return ids, all
 }

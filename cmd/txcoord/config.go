@@ -1,6 +1,8 @@
 package main
 
 import (
+	"cmp"
+	"fmt"
 	"log/slog"
 	"net"
 	"path/filepath"
@@ -81,6 +83,7 @@ func (c *Config) setLimits() error {
 	}
 	// What the stream takes and what a part may have is one limit.
 	c.rpc.PartBytes = c.coordinator.Actions.PartBytes
+	all = append(all, c.validateTimes())
 	err := allOf(all...)
 	if err == nil {
 		if err = c.rpc.Validate(); err != nil {
@@ -88,6 +91,22 @@ func (c *Config) setLimits() error {
 		}
 	}
 	return err
+}
+
+// validateTimes: what a transaction gets that asks for nothing, it has to be able to have.
+func (c *Config) validateTimes() error {
+	for _, t := range []struct {
+		name, within string
+		is, most     time.Duration
+	}{
+		{"default_ttl", "transaction_ttl", c.coordinator.TTL, cmp.Or(c.coordinator.MaxTTL, defaultMaxTTL)},
+		{"lease_ttl", "max_lease_ttl", c.coordinator.LeaseTTL, cmp.Or(c.coordinator.MaxLeaseTTL, defaultMaxLease)},
+	} {
+		if t.is > t.most {
+			return usage("--limit "+t.name, t.is.String(), fmt.Sprintf("give at most %s, which is %s, or raise that", t.within, t.most))
+		}
+	}
+	return nil
 }
 
 func (c *Config) validateListen() error {

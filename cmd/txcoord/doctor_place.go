@@ -50,6 +50,7 @@ func (x *examination) configured(ctx context.Context, file string) bool {
 // defaults of the limits that are compared; coordinator.Limits has them.
 const (
 	defaultMaxTTL    = 24 * time.Hour
+	defaultMaxLease  = 30 * 24 * time.Hour
 	defaultRetention = 7 * 24 * time.Hour
 )
 

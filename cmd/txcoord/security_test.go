@@ -70,6 +70,13 @@ bindings: [{role: reader, principals: ["token:reader"]}, {role: all, principals:
 	s.fails(11, []string{"tables", "describe", "orders"}, "UNAUTHENTICATED")
 	delete(s.env, "TXCOORD_TOKEN_FILE")
 	s.fails(11, []string{"tables", "describe", "orders"}, "PERMISSION_DENIED", "anonymous")
+	// Who shows a certificate of an authority that the server does not name is nobody, and not anonymous.
+	other := &x509.Certificate{SerialNumber: big.NewInt(8), Subject: pkix.Name{CommonName: "other"}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
+	certificate(t, dir, "stranger", &x509.Certificate{
+		SerialNumber: big.NewInt(9), Subject: pkix.Name{CommonName: "boss"}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}, other, certificate(t, dir, "other", other, other, nil))
+	s.env["TXCOORD_CLIENT_CERT"], s.env["TXCOORD_CLIENT_KEY"] = file("stranger.pem"), file("stranger.key")
+	s.fails(11, []string{"tables", "describe", "orders"}, "certificate", "--tls-client-ca")
 	raw, err := os.ReadFile(file("audit"))
 	if err != nil {
 		t.Fatal(err)

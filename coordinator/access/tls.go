@@ -120,7 +120,9 @@ func certPool(path string) (*x509.CertPool, error) {
 }
 
 // ClientTLS is what a client needs: the authorities to trust (the system's if ca is
-// empty), and its own certificate, if it has one.
+// empty), and its own certificate, if it has one. That is shown also where the server names
+// other authorities than the one that has signed it: left out, as crypto/tls does, it would
+// make the caller anonymous, and not refused.
 func ClientTLS(ca, cert, key string) (*tls.Config, error) {
 	c := &tls.Config{MinVersion: tls.VersionTLS12}
 	var err error
@@ -135,6 +137,7 @@ func ClientTLS(ca, cert, key string) (*tls.Config, error) {
 			return nil, fmt.Errorf("client certificate %s with key %s: %w", cert, key, err)
 		}
 		c.Certificates = []tls.Certificate{pair}
+		c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }
 	}
 	return c, nil
 }

@@ -1,0 +1,89 @@
+package coordinator_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/txcoord/txcoord/coordinator"
+	"github.com/txcoord/txcoord/lock"
+	"github.com/txcoord/txcoord/twophase"
+)
+
+// lateList shows no open transaction in a list, as one does that was read before they began;
+// and finds the record of one only when it has been asked for it so many times.
+type lateList struct {
+	lock.Store
+	blind map[string]int
+}
+
+func (s lateList) Scan(ctx context.Context, prefix, after string, limit int) ([]lock.Item, error) {
+	if prefix == "open/" {
+		return nil, nil
+	}
+	return s.Store.Scan(ctx, prefix, after, limit)
+}
+
+func (s lateList) Get(ctx context.Context, key string) (lock.Item, error) {
+	if strings.HasPrefix(key, "open/") && s.blind[key] > 0 {
+		s.blind[key]--
+		return lock.Item{}, lock.ErrNotFound
+	}
+	return s.Store.Get(ctx, key)
+}
+
+// TestAnotherReplicasTransactionIsNotAdopted: what a sweep finds staged may be of a transaction
+// that began at another replica since the last look at the list of those. It stays what it is:
+// its record, its key and its deadline, at both.
+func TestAnotherReplicasTransactionIsNotAdopted(t *testing.T) {
+	t.Parallel()
+	for name, blindFor := range map[string]int{"its record is there": 0, "its record comes while it is adopted": 1} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			one := sharedWorld("one:1", time.Hour)
+			one.cfg.Limits.InlineBytes = 1 // parts are objects, which the sweep of a start lists
+			one.open(t)
+			one.create("t", twophase.ModeExclusive)
+			b, err := one.catalog.Begin(one.ctx(), coordinator.BeginRequest{Key: "job"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			one.stage(b.Token, blind("t", "1"))
+			record := func() string {
+				item, err := one.store.Get(one.ctx(), "open/"+b.Txn.String())
+				if err != nil {
+					return ""
+				}
+				return string(item.Value)
+			}
+			one.eventually("its record is written for good", func() bool { return strings.Contains(record(), `"bytes"`) })
+			before := record()
+			two := one.replica(t, func(r *world) {
+				r.cfg.Address = "two:1"
+				r.wrapStore = func(s lock.Store) lock.Store { return lateList{s, map[string]int{"open/" + b.Txn.String(): blindFor}} }
+			})
+			listed := func(w *world) (out coordinator.OpenTxn) {
+				list, err := w.catalog.List(w.ctx(), coordinator.ListRequest{PageSize: 10})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if len(list.Open) > 0 {
+					out = list.Open[0]
+				}
+				return out
+			}
+			two.eventually("it is listed by its key", func() bool { return listed(two).Key == "job" })
+			if got, want := listed(two).Deadline, listed(one).Deadline; !got.Equal(want) {
+				t.Errorf("its deadline is %s at the other replica, want %s", got, want)
+			}
+			two.stop() // what it has to write about it is written
+			if got := record(); got != before {
+				t.Errorf("its record was\n%s\nand is\n%s", before, got)
+			}
+			if _, err := one.catalog.Commit(one.ctx(), coordinator.CommitRequest{Token: b.Token, Tables: []coordinator.TableParts{parts("t", one.stage(b.Token, blind("t", "1")).Digest)}}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
