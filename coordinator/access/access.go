@@ -31,6 +31,12 @@ type file struct {
 	Quotas   []Quota            `yaml:"quotas"`
 }
 
+// empty: a file that is being written, or was cut off, says nothing. One that grants
+// nothing says so, with an empty list.
+func (f *file) empty() bool {
+	return f.Tokens == nil && f.Issuers == nil && f.Roles == nil && f.Bindings == nil
+}
+
 // Access is what an access file says. The nil Access lets everybody do everything.
 // It is safe for concurrent use.
 type Access struct {
@@ -89,6 +95,9 @@ func parse(raw []byte, client *http.Client) (*rules, error) {
 	}
 	if err := d.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
 		return nil, errors.New("there is more than one document in it; write all into the first")
+	}
+	if f.empty() {
+		return nil, errors.New("says nothing of tokens, issuers, roles or bindings; write who may do what (docs/security.md), or `roles: {}` if nobody may do anything")
 	}
 	policy, err := newPolicy(f.Roles, f.Bindings)
 	if err != nil {

@@ -202,3 +202,30 @@ func TestReload(t *testing.T) {
 		t.Fatalf("the new one: %t, %v", changed, err)
 	}
 }
+
+// A file that says nothing is one that is being written, or was cut off: it would lock
+// everybody out, so it is as wrong as one that cannot be read.
+func TestAFileThatSaysNothing(t *testing.T) {
+	for _, text := range []string{"", "   \n \n", "\n\n", "# tokens:\n", "---\n", "{}", "tokens:\nissuers:\nroles:\nbindings:\n", "quotas: []"} {
+		if _, err := load(t, text); err == nil || !strings.Contains(err.Error(), "`roles: {}`") {
+			t.Errorf("start with %q: %v", text, err)
+		}
+		path := filepath.Join(t.TempDir(), "access.yaml")
+		secret, entry := access.NewToken("etl", nil)
+		write(t, path, "tokens:\n- {principal: etl, sha256: "+entry.SHA256+"}\n")
+		in, err := access.Load(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, path, text)
+		if changed, err := in.Reload(); changed || err == nil {
+			t.Errorf("replaced by %q: %t, %v", text, changed, err)
+		}
+		if who, err := show(t, in, secret); err != nil || who.Name() != "token:etl" {
+			t.Errorf("after %q: %v, %v", text, who, err)
+		}
+	}
+	if _, err := load(t, "roles: {}"); err != nil {
+		t.Errorf("a file that grants nothing: %v", err)
+	}
+}
