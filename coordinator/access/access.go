@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -54,6 +55,19 @@ type rules struct {
 	issuers []*issuer
 }
 
+// keep goes on with the issuers of the rules before that are still the same, and so
+// with the keys that are known of them: they may be away now.
+func (r *rules) keep(before *rules) {
+	if before == nil {
+		return
+	}
+	for n, is := range r.issuers {
+		if at := slices.IndexFunc(before.issuers, func(b *issuer) bool { return b.Issuer == is.Issuer }); at >= 0 {
+			r.issuers[n] = before.issuers[at]
+		}
+	}
+}
+
 type stamp struct {
 	modified time.Time
 	size     int64
@@ -81,6 +95,7 @@ func (a *Access) load() error {
 	if err != nil {
 		return fmt.Errorf("access file %s: %w", a.path, err)
 	}
+	r.keep(a.now.Load())
 	a.now.Store(r)
 	a.stamp.Store(&stamp{info.ModTime(), info.Size()})
 	return nil
@@ -116,7 +131,7 @@ func parse(raw []byte, client *http.Client) (*rules, error) {
 		if err := is.check(fmt.Sprintf("issuers[%d]", i), taken); err != nil {
 			return nil, err
 		}
-		r.issuers = append(r.issuers, &issuer{Issuer: is, client: client, known: map[[32]byte]checked{}})
+		r.issuers = append(r.issuers, &issuer{Issuer: is, client: client, patience: patience})
 	}
 	return r, nil
 }

@@ -10,9 +10,12 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
 
 	"github.com/txcoord/txcoord/coordinator/access"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func write(t *testing.T, path, text string) {
 	t.Helper()

@@ -2,14 +2,12 @@ package access
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
@@ -45,52 +43,27 @@ func (i *Issuer) check(at string, taken map[string]bool) error {
 	return nil
 }
 
-// issuer checks tokens of an Issuer. Discovery happens at the first token, and again
-// until it succeeds, so that a server starts while the provider is away.
-type issuer struct {
-	Issuer
-	client *http.Client
-
-	mu       sync.Mutex
-	verifier *oidc.IDTokenVerifier
-	// renew is when the verifier, and with it the keys that it knows, is made anew.
-	renew time.Time
-	// known are tokens that were checked a moment ago, by hash.
-	known map[[sha256.Size]byte]checked
-}
-
-type checked struct {
-	who   Principal
-	until time.Time
-}
-
-// A token that was checked is taken again this long without a look at its signature,
-// never past its own end; at most so many are remembered.
-const (
-	checkedFor  = time.Minute
-	checkedMost = 4096
-)
-
-// Keys are trusted this long without the provider having been asked again. While it is
-// away it is asked again in a while, and those that are known stay.
-const (
-	keysFor  = 10 * time.Minute
-	askAgain = time.Minute
-)
-
+// principal says whose token it is. Where no known key has signed it, the issuer is
+// asked for its keys; while those cannot be had, nobody knows whether it is good.
 func (i *issuer) principal(ctx context.Context, raw string, now time.Time) (Principal, error) {
-	key := sha256.Sum256([]byte(raw))
-	i.mu.Lock()
-	hit, ok := i.known[key]
-	i.mu.Unlock()
-	if ok && now.Before(hit.until) {
-		return hit.who, nil
-	}
-	v, err := i.verify(ctx, now)
+	keys, err := i.keys(ctx, now)
 	if err != nil {
 		return Principal{}, err
 	}
-	token, err := v.Verify(oidc.ClientContext(ctx, i.client), raw)
+	if who, ok := keys.recall(raw, now); ok {
+		return who, nil
+	}
+	token, err := keys.verify(ctx, raw)
+	if errors.Is(err, errNoKey) || errors.Is(err, errSignature) {
+		newer, away := i.newer(ctx, keys, now)
+		switch {
+		case away == nil:
+			keys = newer
+			token, err = keys.verify(ctx, raw)
+		case errors.Is(err, errNoKey):
+			return Principal{}, away
+		}
+	}
 	if err != nil {
 		return Principal{}, fmt.Errorf("%w: token of issuer %s: %w", ErrUnauthenticated, i.Name, err)
 	}
@@ -98,16 +71,7 @@ func (i *issuer) principal(ctx context.Context, raw string, now time.Time) (Prin
 	if err != nil {
 		return Principal{}, err
 	}
-	until := now.Add(checkedFor)
-	if token.Expiry.Before(until) {
-		until = token.Expiry
-	}
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if len(i.known) >= checkedMost {
-		clear(i.known)
-	}
-	i.known[key] = checked{who, until}
+	keys.remember(raw, who, token.Expiry, now)
 	return who, nil
 }
 
@@ -128,71 +92,6 @@ func issuerOf(raw string) string {
 		return ""
 	}
 	return claims.Issuer
-}
-
-func (i *issuer) verify(ctx context.Context, now time.Time) (*oidc.IDTokenVerifier, error) {
-	i.mu.Lock()
-	old := i.verifier
-	fresh := old != nil && now.Before(i.renew)
-	if !fresh {
-		i.renew = now.Add(askAgain) // whoever comes meanwhile goes on with the old one
-	}
-	i.mu.Unlock()
-	if fresh {
-		return old, nil
-	}
-	v, err := i.ask(ctx, old != nil)
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	switch {
-	case err == nil:
-		i.verifier, i.renew = v, now.Add(keysFor)
-		clear(i.known)
-		return v, nil
-	case old != nil:
-		return old, nil
-	}
-	return nil, fmt.Errorf("%w: ask issuer %s for its keys: %w", ErrUnavailable, i.Name, err)
-}
-
-// ask makes a verifier, which fetches the keys when it needs them first. One that is to
-// take the place of another has to be able to.
-func (i *issuer) ask(ctx context.Context, keys bool) (*oidc.IDTokenVerifier, error) {
-	// The provider keeps the context for the keys that it fetches later.
-	ctx = oidc.ClientContext(context.WithoutCancel(ctx), i.client)
-	p, err := oidc.NewProvider(ctx, i.Issuer.Issuer)
-	if err != nil {
-		return nil, err
-	}
-	if keys {
-		var at struct {
-			Keys string `json:"jwks_uri"`
-		}
-		if err := p.Claims(&at); err != nil {
-			return nil, err
-		}
-		if err := i.answers(ctx, at.Keys); err != nil {
-			return nil, err
-		}
-	}
-	return p.Verifier(&oidc.Config{ClientID: i.Audience}), nil
-}
-
-// answers sees that an address answers a request for keys.
-func (i *issuer) answers(ctx context.Context, url string) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return err
-	}
-	resp, err := i.client.Do(req)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s answers %s", url, resp.Status)
-	}
-	return nil
 }
 
 func (i *issuer) from(token *oidc.IDToken) (Principal, error) {

@@ -29,6 +29,8 @@ type provider struct {
 	id   string
 	away bool
 	asks int
+	// instead answers requests for keys; nil if they are to be had.
+	instead http.HandlerFunc
 }
 
 func newProvider(t *testing.T) *provider {
@@ -37,8 +39,13 @@ func newProvider(t *testing.T) *provider {
 	p.rotate(t, "one")
 	p.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p.mu.Lock()
-		defer p.mu.Unlock()
 		p.asks++
+		if instead := p.instead; instead != nil && r.URL.Path == "/keys" {
+			p.mu.Unlock() // it may take its time
+			instead(w, r)
+			return
+		}
+		defer p.mu.Unlock()
 		switch {
 		case p.away:
 			http.Error(w, "away", http.StatusServiceUnavailable)
@@ -48,7 +55,7 @@ func newProvider(t *testing.T) *provider {
 				"id_token_signing_alg_values_supported": []string{"ES256"},
 			})
 		case r.URL.Path == "/keys":
-			_ = json.NewEncoder(w).Encode(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: p.key.Public(), KeyID: p.id, Algorithm: "ES256", Use: "sig"}}})
+			_ = json.NewEncoder(w).Encode(p.keySet())
 		default:
 			http.NotFound(w, r)
 		}
@@ -166,6 +173,7 @@ func TestAKeyIsTakenAway(t *testing.T) {
 	a := must(t, fmt.Sprintf("issuers: [{name: corp, issuer: '%s', audience: txcoord}]", p.URL))
 	ahead := time.Duration(0)
 	a.SetClock(func() time.Time { return time.Now().Add(ahead) })
+	a.SetPatience(time.Minute)
 	token := p.token(t, nil)
 	taken := func(after time.Duration, want error) {
 		t.Helper()
