@@ -3,16 +3,23 @@ package coordinator_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/txcoord/txcoord/coordinator"
+	"github.com/txcoord/txcoord/tables/objstore"
+	"github.com/txcoord/txcoord/tables/objstore/objtest"
 	"github.com/txcoord/txcoord/twophase"
 )
 
 // Tables in local folders wait for one another, and hold up none in a bucket.
 func TestPutPlaces(t *testing.T) {
 	t.Parallel()
-	take := coordinator.TakePlace(coordinator.Limits{FilePutParallel: 1, PutParallel: 2})
+	take := coordinator.TakePlace(coordinator.Limits{FilePutParallel: 1, PutParallel: 2, PutDeadline: time.Hour})
 	taken := func(uri string) func() {
 		t.Helper()
 		leave, err := take(t.Context(), uri)
@@ -36,6 +43,42 @@ func TestPutPlaces(t *testing.T) {
 	full("s3://lake/b")
 	leave()
 	taken("file:///lake/b")
+}
+
+// A disk that hangs under one table, and heeds no deadline, takes no place from the others for
+// longer than a put may take. When it answers all is published.
+func TestPlaceOfAPutThatHangs(t *testing.T) {
+	t.Parallel()
+	hangs := make(chan struct{})
+	answers := sync.OnceFunc(func() { close(hangs) })
+	var hanging atomic.Bool
+	w := &world{wrapObjects: func(s objstore.Store) objstore.Store {
+		return objtest.Faulty{Store: s, Hook: func(_ context.Context, op objtest.Op) objtest.Fate {
+			if op.Kind == objtest.PutIfAbsent && hanging.Load() && strings.HasPrefix(op.Key, "dead/_delta_log/0") {
+				<-hangs
+			}
+			return objtest.Done()
+		}}
+	}}
+	w.cfg.Limits.FilePutParallel, w.cfg.Limits.PutDeadline = 1, 50*time.Millisecond
+	w.open(t)
+	t.Cleanup(answers)
+	w.create("dead", twophase.ModeExclusive)
+	w.create("well", twophase.ModeExclusive)
+	w.settle()
+	hanging.Store(true)
+	pending := w.background("pinned", blind("dead", "1"))
+	w.eventually("it is decided", func() bool { return w.info("dead").Pending == 1 })
+	for n := range 3 {
+		if o := w.commit(fmt.Sprint("well ", n), blind("well", fmt.Sprint(n))); o.Committed.Snapshot == 0 {
+			t.Errorf("not published: %+v", o.Committed)
+		}
+	}
+	answers()
+	if err := <-pending; err != nil {
+		t.Error(err)
+	}
+	w.settle()
 }
 
 // More tables than places: a transaction over all of them is published.

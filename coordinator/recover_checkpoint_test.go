@@ -213,6 +213,31 @@ func TestCheckpointsKeepTheirDistance(t *testing.T) {
 	}
 }
 
+// So many entries come while a checkpoint is written that the next is due, and then none: it is
+// written without anybody asking once more.
+func TestCheckpointIsDueBehindAWrite(t *testing.T) {
+	t.Parallel()
+	held, release := make(chan struct{}), make(chan struct{})
+	var first sync.Once
+	w := &world{wrapObjects: func(s objstore.Store) objstore.Store {
+		return objtest.Faulty{Store: s, Hook: func(_ context.Context, op objtest.Op) objtest.Fate {
+			if op.Kind == objtest.PutIfAbsent && strings.Contains(op.Key, "/checkpoints/index-") {
+				first.Do(func() { close(held); <-release })
+			}
+			return objtest.Done()
+		}}
+	}}
+	w.cfg.Limits.CheckpointEvery = 8
+	w.open(t)
+	w.create("t", twophase.ModeExclusive)
+	for i := 0; w.status().Position < 64; i++ {
+		w.commit(fmt.Sprint(i), blind("t", fmt.Sprint(i)))
+	}
+	<-held
+	close(release)
+	w.eventually("the next is written", func() bool { return len(w.checkpointRecords()) == 2 })
+}
+
 // An entry that was damaged stops a start that needs it, with the remedy, and nothing is
 // appended in its place: put back, all goes on. Also the last one.
 func TestStartOnADamagedEntry(t *testing.T) {
