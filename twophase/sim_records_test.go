@@ -55,15 +55,24 @@ func (c *checker) recorded(was marks, id TableID, r Record) {
 	}
 }
 
-// taken checks that a foreign version is one of the registered table's log.
+// taken checks that a foreign version is one of the registered table's log: all that the
+// record stands on, recorded before or found by its walk, is below it where it stands.
+// Contents are compared and not folders, since a copy of a log that was put back goes on
+// as the log (R9): a table that a transaction creates has versions that were found before
+// any is recorded, and a copy may be of them.
 func (c *checker) taken(was marks, t *Table, r *Foreign) {
 	p := c.w.placeOf(t)
-	if was.recorded[t.Table] == NoVersion && p.epoch == c.epochs[t.Table] {
-		return
+	if at := p.past[r.Version]; at == nil || at.identity != r.Identity {
+		return // read before another log stood there
 	}
-	at, below := p.past[r.Version], p.past[was.recorded[t.Table]]
-	if at != nil && at.identity == r.Identity && (below == nil || below.identity != was.identity[t.Table] && !was.identity[t.Table].IsZero()) {
-		c.w.fail(ownTable, "%s@%d is of another table", t.Table, r.Version)
+	below := r.Found
+	if v := was.recorded[t.Table]; v != NoVersion {
+		below = append([]FoundVersion{{Version: v, Identity: was.identity[t.Table]}}, below...)
+	}
+	for _, f := range below {
+		if at := p.past[f.Version]; at == nil || at.identity != f.Identity && !f.Identity.IsZero() {
+			c.w.fail(ownTable, "%s@%d is of another table: version %d below it is another one", t.Table, r.Version, f.Version)
+		}
 	}
 }
 
