@@ -135,7 +135,9 @@ func (f *fold) reservationEnded(e *ReservationEnded) {
 	}
 }
 
-// endReservations ends what the entry ended, and has tables rest, and begin anew.
+// endReservations ends what the entry ended, and has tables rest, and begin anew. It is the
+// only rule of the fold that compares the times of entries (R16, and DESIGN.md why it may):
+// a clock that is wrong makes a rest too short or too long, and decides nothing else.
 func (f *fold) endReservations() {
 	if len(f.reservations)+len(f.turns) == 0 {
 		return

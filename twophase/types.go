@@ -266,7 +266,8 @@ type Caps struct {
 // DefaultCaps are in force until a setting record says otherwise.
 var DefaultCaps = Caps{MaxVersionBytes: 8 << 20, MaxVersionTxns: 4096, Coalesce: true, Renderer: 1}
 
-// Time is milliseconds since 1970 UTC, as Delta counts. It never steers the fold (R16).
+// Time is milliseconds since 1970 UTC, as Delta counts. It steers nothing in the fold
+// (R16) but how long a table rests from reservations (endReservations).
 type Time int64
 
 // TimeOf turns a clock's time into a journal's.

@@ -73,8 +73,11 @@ func (w *watermark) guard() guard {
 	return w.newest
 }
 
-// remember makes a put the guard of the next. Only conditional ones: they are those
-// of the ring, whose keys are never deleted.
+// remember makes a put the guard of the next. Only conditional ones, as nothing of the
+// protocol is built on the others (heartbeats, where a catalog is open). They are not only
+// those of the ring, whose keys stay: a payload is put if absent, and swept one day. So a
+// guard that is not there says nothing, and is forgotten (judge); one that a condition
+// names (kept) is of a key that is never deleted.
 func (w *watermark) remember(key string, at int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
