@@ -76,6 +76,27 @@ func (c *checker) taken(was marks, t *Table, r *Foreign) {
 	}
 }
 
+// born notes where a table stands that a transaction creates. A publisher that lags may put
+// version 0 once more, where somebody has emptied the folder meanwhile. Then what others
+// found above the first one is lost, and true all the same (it is recorded by a round that
+// closes, and the next look finds the table replaced, R22): that table is not whole.
+func (c *checker) born(id TableID, p *simPlace) {
+	if _, again := c.epochs[id]; !again || !c.grew(id, p) {
+		c.epochs[id] = p.epoch
+	}
+}
+
+// grew reports whether a table had versions of ours above 0 when its log was lost.
+func (c *checker) grew(id TableID, p *simPlace) bool {
+	for txn, v := range c.archives[p.uri] {
+		o := c.ref.Outcome(txn)
+		if v > 0 && o != nil && o.Commit != nil && slices.ContainsFunc(o.Commit.Parts, func(part Part) bool { return part.Table == id }) {
+			return true
+		}
+	}
+	return false
+}
+
 // abandoned forgets what an operator's word on a replaced table has given up: no commit
 // can conflict with it.
 func (c *checker) abandoned(id TableID) {
