@@ -14,15 +14,8 @@ import (
 
 // gathered is a catalog whose files hold the snapshots 1, 2, 3-7 and 8.
 func gathered(t *testing.T) *world {
-	g := newManifestGate()
-	w := &world{wrapObjects: g.over}
-	w.open(t)
-	w.create("t", twophase.ModeExclusive)
-	w.settle()
-	g.held(w, "first")
-	for i := range 5 {
-		w.commit(fmt.Sprint(i), blind("t", fmt.Sprint(i)))
-	}
+	w := &world{}
+	g, _ := gather(t, w, 5)
 	g.open()
 	w.settle()
 	w.commit("last", blind("t", "last"))
@@ -194,15 +187,8 @@ func TestRebuildNamesAMissingRange(t *testing.T) {
 // so nothing of it gets into the folder, and it stops (R7).
 func TestAServerOfTheLifeBeforeFindsItsNameTaken(t *testing.T) {
 	t.Parallel()
-	g := newManifestGate()
-	old := &world{wrapObjects: g.over}
-	old.open(t)
-	old.create("t", twophase.ModeExclusive)
-	old.settle()
-	g.held(old, "a")
-	for i := range 3 {
-		old.commit(fmt.Sprint(i), blind("t", fmt.Sprint(i)))
-	}
+	old := &world{}
+	g, _ := gather(t, old, 3)
 	w := &world{objects: old.objects, t: t, dir: old.dir}
 	r := w.rebuilt(coordinator.RebuildOptions{Look: []string{"file://" + w.dir}})
 	t.Cleanup(w.stop)

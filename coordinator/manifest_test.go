@@ -79,6 +79,24 @@ func (g *gatedManifests) held(w *world, key string) {
 	}
 }
 
+// gather opens a world with the table t, whose manifest 1 is put, and makes n more
+// snapshots behind a first one whose put is held: their manifests wait until the gate
+// opens.
+func gather(t *testing.T, w *world, n int) (*gatedManifests, closedRun) {
+	t.Helper()
+	g := newManifestGate()
+	w.wrapObjects = g.over
+	w.open(t)
+	w.create("t", twophase.ModeExclusive)
+	w.settle()
+	g.held(w, "first")
+	var run closedRun
+	for i := range n {
+		run.committed = append(run.committed, w.commit(fmt.Sprint(i), blind("t", fmt.Sprint(i))))
+	}
+	return g, run
+}
+
 // manifests lists the files by what their names end with.
 func (w *world) manifests() (out []string) {
 	for key := range w.keys() {
@@ -95,17 +113,9 @@ func (w *world) manifests() (out []string) {
 // from them, by version, by time, and after a start.
 func TestManifestsGather(t *testing.T) {
 	t.Parallel()
-	g := newManifestGate()
-	w := &world{wrapObjects: g.over}
+	w := &world{}
 	w.cfg.Limits.ManifestSnapshots, w.cfg.Limits.MapEvery = 6, 10
-	w.open(t)
-	w.create("t", twophase.ModeExclusive)
-	w.settle()
-	g.held(w, "first")
-	var run closedRun
-	for i := range 24 {
-		run.committed = append(run.committed, w.commit(fmt.Sprint(i), blind("t", fmt.Sprint(i))))
-	}
+	g, run := gather(t, w, 24)
 	if st := w.status(); st.ManifestSnapshot != 1 || st.Shown != 26 {
 		t.Fatalf("manifest %d of %d", st.ManifestSnapshot, st.Shown)
 	}
@@ -137,15 +147,9 @@ func TestManifestsGather(t *testing.T) {
 // TestManifestBytes: a file ends before it has too many bytes.
 func TestManifestBytes(t *testing.T) {
 	t.Parallel()
-	g := newManifestGate()
-	w := &world{wrapObjects: g.over}
+	w := &world{}
 	w.cfg.Limits.ManifestBytes = 1
-	w.open(t)
-	w.create("t", twophase.ModeExclusive)
-	w.settle()
-	g.held(w, "first")
-	w.commit("a", blind("t", "a"))
-	w.commit("b", blind("t", "b"))
+	g, _ := gather(t, w, 2)
 	g.open()
 	w.settle()
 	if diff := cmp.Diff([]string{"0001.json", "0002.json", "0003.json", "0004.json"}, w.manifests()); diff != "" {
@@ -231,16 +235,8 @@ func (l lateManifests) PutIfAbsent(ctx context.Context, key string, b []byte) er
 // behind it, and so does the second.
 func TestReplicasDivideDifferently(t *testing.T) {
 	t.Parallel()
-	g := newManifestGate()
 	one := sharedWorld("one:1", time.Millisecond)
-	one.wrapObjects = g.over
-	one.open(t)
-	one.create("t", twophase.ModeExclusive)
-	one.settle()
-	g.held(one, "first")
-	for i := range 5 {
-		one.commit(fmt.Sprint(i), blind("t", fmt.Sprint(i)))
-	}
+	g, _ := gather(t, one, 5)
 	two := one.replica(t, func(r *world) { r.cfg.Address, r.wrapObjects = "two:1", nil })
 	eventually(t, "the other replica's manifests", func() bool { return two.status().ManifestSnapshot == one.catalog.Shown() })
 	if diff := cmp.Diff([]string{"0001.json", "0002.json"}, two.manifests()); diff != "" {

@@ -44,8 +44,14 @@ type usageError struct {
 	what, value, remedy string
 }
 
+// usage leaves out of the remedy what it begins with, if that is the value: errors that come
+// up from below name it, too.
 func usage(what, value, remedy string) error {
-	return &usageError{what, withoutPassword(value), remedy}
+	value = withoutPassword(value)
+	if value != "" {
+		remedy = strings.TrimPrefix(remedy, value+": ")
+	}
+	return &usageError{what, value, remedy}
 }
 
 // withoutPassword is a value as it may be shown, if it is a URL with user and password.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -213,6 +214,25 @@ func TestHelpSaysWhatACommandUses(t *testing.T) {
 		out := strings.Join(strings.Fields(txcoord(t, nil, "", command, "--help").out), " ")
 		if !strings.Contains(out, says) {
 			t.Errorf("%s --help does not say %q:\n%s", command, says, out)
+		}
+	}
+}
+
+// TestUsageSaysTheValueOnce: errors that come up from below begin with it, too.
+func TestUsageSaysTheValueOnce(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "access.yaml")
+	put(t, file, "nope: 1\n")
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"--warehouse", "ftp://a"}, `txcoord: --warehouse: "ftp://a": this build has no object store for ftp://`},
+		{[]string{"--warehouse", dir, "--access", file}, fmt.Sprintf("txcoord: --access: %q: yaml: ", file)},
+	} {
+		o := txcoord(t, nil, "", append([]string{"serve"}, c.args...)...)
+		if o.code != 2 || !strings.HasPrefix(o.stderr, c.want) {
+			t.Errorf("serve %v: exit %d, %s\nwant %s", c.args, o.code, o.stderr, c.want)
 		}
 	}
 }
