@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -13,7 +14,8 @@ import (
 // that is to be waited for. DECIDED is enough only where the fold says so at the
 // moment of the answer; a fence that ended meanwhile means waiting on (R11). What is
 // committed is never answered with an error of the catalog's own: the answer is OK,
-// and says why it is still pending.
+// and says why it is still pending. The one exception is a journal that is none of the
+// catalog's any more, or nobody knows (doubt).
 func (c *Catalog) answer(ctx context.Context, ref txnRef, want content, wait Wait, limit time.Duration) (Outcome, error) {
 	waiting, cancel := waitFor(ctx, limit)
 	defer cancel()
@@ -43,6 +45,8 @@ func (c *Catalog) answer(ctx context.Context, ref txnRef, want content, wait Wai
 		return Outcome{}, c.ledgerError(err)
 	case o.Aborted != nil:
 		return Outcome{}, c.lostButFirst(o)
+	case c.doubt(o) != nil:
+		return Outcome{}, c.doubt(o)
 	case !c.sameDigests(ref.id, want):
 		return Outcome{}, otherDigests(o)
 	}
@@ -50,6 +54,36 @@ func (c *Catalog) answer(ctx context.Context, ref txnRef, want content, wait Wai
 		o.Committed.PendingReason = c.pendingReason(pending, err) + c.troubleOf(o)
 	}
 	return o, nil
+}
+
+// doubt is why a transaction is not answered as committed although the fold says so; nil
+// as a rule. Until it is published only the journal holds it, and a journal that does not
+// fit the logs and manifests, or in whose place another one was rebuilt from them, may be
+// given up with what it alone holds (R7): the client would have been told that its rows
+// are safe, by a server that knew better. What it is told is not final (R5): the same call
+// finds out, where the catalog goes on, that it is committed, or commits it there. What is
+// published is in the logs, from which a rebuild knows it.
+func (c *Catalog) doubt(o Outcome) error {
+	if o.Committed == nil || o.Committed.Snapshot != 0 {
+		return nil
+	}
+	const remedy = "it was decided here and is not published: repeat the call where the catalog is served, when that is settled; only that answer counts"
+	var why *Error
+	if stopped := c.ledger.stopped(); errors.As(c.ledgerError(stopped), &why) && why.Reason == JournalContradiction {
+		return &Error{Reason: JournalContradiction, Message: fmt.Sprintf("transaction %s: %s; %s", o.Txn, why.Message, remedy), Cause: stopped}
+	}
+	if to := c.MovedTo(); isRebuilt(to) {
+		return &Error{Reason: StoreUnavailable, Message: fmt.Sprintf("transaction %s: this journal has ended, and the catalog goes on as %s; %s", o.Txn, to, remedy)}
+	}
+	return nil
+}
+
+// unlessDoubtful is an outcome that was asked for, unless there is doubt about it.
+func (c *Catalog) unlessDoubtful(ctx context.Context, o Outcome) (Outcome, error) {
+	if err := c.doubt(o); err != nil {
+		return Outcome{}, err
+	}
+	return c.namedOutcome(ctx, o), nil
 }
 
 // waitFor bounds the wait for PUBLISHED: by the request's limit, and by a moment before

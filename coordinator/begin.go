@@ -29,7 +29,7 @@ func (c *Catalog) Begin(ctx context.Context, r BeginRequest) (Begun, error) {
 	if ref, err = c.openTxns.add(quota.CallerOf(ctx), ref, r.Client); err != nil {
 		return Begun{}, err
 	}
-	return c.begun(ref), nil
+	return c.begun(ref)
 }
 
 // newRef is a transaction that begins now.
@@ -66,7 +66,9 @@ func (c *Catalog) next() (n twophase.Position) {
 	return n
 }
 
-func (c *Catalog) begun(ref txnRef) Begun {
+// begun also says what is known of the key, and that only where the journal still counts
+// for it: a job that hears that its work is committed is done.
+func (c *Catalog) begun(ref txnRef) (Begun, error) {
 	meta := c.journal.Meta()
 	b := Begun{
 		Token: c.tokenOf(ref), Txn: ref.id, Key: ref.key, Attempt: ref.attempt, CatalogID: meta.Catalog,
@@ -79,7 +81,12 @@ func (c *Catalog) begun(ref txnRef) Begun {
 			b.Known = c.attempts(s, ref.key, ref.attempt)
 		}
 	})
-	return b
+	for _, o := range b.Known {
+		if err := c.doubt(o); err != nil {
+			return Begun{}, err
+		}
+	}
+	return b, nil
 }
 
 // attemptFits refuses an attempt past the limit: whoever counts one up looks at those
@@ -143,7 +150,7 @@ func (c *Catalog) extend(ctx context.Context, r BeginRequest) (Begun, error) {
 	if _, err := c.openTxns.add(quota.CallerOf(ctx), ref, r.Client); err != nil {
 		return Begun{}, err
 	}
-	return c.begun(ref), nil
+	return c.begun(ref)
 }
 
 // ttlError is a time to live past its limit; the detail is in milliseconds.

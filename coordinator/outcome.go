@@ -83,13 +83,15 @@ func (c *Catalog) Outcome(ctx context.Context, r OutcomeRequest) (Outcome, time.
 	}
 	about(ctx, ref.id)
 	if o, ok := c.decidedOutcome(ref.id); ok {
-		return c.namedOutcome(ctx, o.named(ref.key, ref.attempt)), since, nil
+		o, err := c.unlessDoubtful(ctx, o.named(ref.key, ref.attempt))
+		return o, since, err
 	}
 	if err := c.catchUp(ctx); err != nil {
 		return Outcome{}, since, err
 	}
 	if o, ok := c.decidedOutcome(ref.id); ok {
-		return c.namedOutcome(ctx, o.named(ref.key, ref.attempt)), since, nil
+		o, err := c.unlessDoubtful(ctx, o.named(ref.key, ref.attempt))
+		return o, since, err
 	}
 	if r.Resolve {
 		o, err := c.resolve(ctx, ref, r)
@@ -182,7 +184,7 @@ func (c *Catalog) Abort(ctx context.Context, r OutcomeRef, reason string) (Outco
 		return Outcome{}, err
 	}
 	if o, ok := c.decidedOutcome(r.Txn); ok {
-		return c.namedOutcome(ctx, o), nil
+		return c.unlessDoubtful(ctx, o)
 	}
 	if o, ok := c.openTxns.find(ctx, r.Txn); ok {
 		return c.abort(ctx, txnRef{id: o.Txn, key: o.Key, attempt: o.Attempt, begun: c.next()}, twophase.RuleOperator, reason)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/txcoord/txcoord/coordinator/manifest"
@@ -202,7 +203,7 @@ func (r *rebuilding) endOld(ctx context.Context, meta *lock.Meta) error {
 		return err
 	}
 	for {
-		done, err := endJournal(ctx, old, "incarnation "+meta.Incarnation+" of the catalog, which was rebuilt")
+		done, err := endJournal(ctx, old, rebuiltAs(meta.Incarnation))
 		switch {
 		case done:
 			return r.forgetOpen(ctx)
@@ -213,6 +214,20 @@ func (r *rebuilding) endOld(ctx context.Context, meta *lock.Meta) error {
 			return r.forgetOpen(ctx)
 		}
 	}
+}
+
+// rebuiltAs is what the last record of a journal that was given up says of the one in its
+// place. It stands in journals: isRebuilt has to know what was ever written.
+func rebuiltAs(incarnation string) string {
+	return "incarnation " + incarnation + " of the catalog, which was rebuilt"
+}
+
+// isRebuilt tells a journal that was given up from one that was moved to another store,
+// with all that is decided.
+func isRebuilt(movedTo string) bool {
+	rest, ok := strings.CutPrefix(movedTo, "incarnation ")
+	incarnation, _, _ := strings.Cut(rest, " ")
+	return ok && movedTo == rebuiltAs(incarnation)
 }
 
 // endJournal appends the record; false if somebody else appended, or with an error.

@@ -143,7 +143,9 @@ const (
 	// DATA_LOSS: a table's log contradicts the journal, has a gap, or holds a torn
 	// commit file; that table is stopped. With TableDetail.
 	ErrorReason_ERROR_REASON_LOG_CONTRADICTION ErrorReason = 90
-	// DATA_LOSS: journal and manifests disagree; the catalog takes no writes.
+	// DATA_LOSS: journal and manifests disagree, or another journal was rebuilt in
+	// the place of this one; the catalog takes no writes. Nothing final is said of a
+	// transaction by it: one that is decided here and not published gets it, too.
 	ErrorReason_ERROR_REASON_JOURNAL_CONTRADICTION ErrorReason = 91
 	// UNAUTHENTICATED: no credentials, or bad ones.
 	ErrorReason_ERROR_REASON_UNAUTHENTICATED ErrorReason = 100
