@@ -76,7 +76,10 @@ func (c *Catalog) Explain(ctx context.Context, ref string, sees func(name string
 	if err := c.catchUp(ctx); err != nil && ctx.Err() != nil {
 		return Explanation{}, err // otherwise the fold as it is still says something
 	}
-	c.lookFor(ctx, row)
+	hangs := c.troubles.hanging(row.URI) // then a look at the log would, too
+	if !hangs {
+		c.lookFor(ctx, row)
+	}
 	e := &explainer{c: c, id: row.ID, sees: sees}
 	e.catalog()
 	e.lost(ctx)
@@ -93,8 +96,10 @@ func (c *Catalog) Explain(ctx context.Context, ref string, sees func(name string
 	})
 	e.named(ctx)
 	c.fill(&row)
-	if err := e.log(ctx, row); err != nil {
-		return Explanation{}, err
+	if !hangs {
+		if err := e.log(ctx, row); err != nil {
+			return Explanation{}, err
+		}
 	}
 	if !row.Frozen.found() && c.row(row.ID).Frozen.found() { // for what the log just said
 		return c.Explain(ctx, ref, sees)

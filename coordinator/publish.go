@@ -313,7 +313,11 @@ func (c *Catalog) piecesOf(ch *twophase.Change) (out []located) {
 // put renders a version and puts it, if what the walk rests on is still young
 // enough when everything is ready (R9, R10). several: its round writes other tables, too.
 func (c *Catalog) put(ctx context.Context, t *handle, w *twophase.Walk, v twophase.Version, in tables.RenderInput, several bool) (twophase.WalkResult, error) {
-	data, err := c.render(ctx, t, v, in)
+	var data []byte
+	err := c.awaited(t, read, c.cfg.Limits.PutDeadline, func() (err error) {
+		data, err = c.render(ctx, t, v, in)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -327,11 +331,12 @@ func (c *Catalog) put(ctx context.Context, t *handle, w *twophase.Walk, v twopha
 		return nil, errLookAgain
 	}
 	began := time.Now()
-	if v == 0 {
-		err = t.log.PutCommit(ctx, v, data)
-	} else {
-		err = t.log.PutAfter(ctx, v, data, w.Sight().Identity)
-	}
+	err = c.awaited(t, written, c.cfg.Limits.PutDeadline, func() error {
+		if v == 0 {
+			return t.log.PutCommit(ctx, v, data)
+		}
+		return t.log.PutAfter(ctx, v, data, w.Sight().Identity)
+	})
 	c.notePut(t, v, &in, several, began, err)
 	switch {
 	case errors.Is(err, objstore.ErrNoFolder), errors.Is(err, objstore.ErrMoved):

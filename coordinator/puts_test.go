@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -74,11 +75,33 @@ func TestPlaceOfAPutThatHangs(t *testing.T) {
 			t.Errorf("not published: %+v", o.Committed)
 		}
 	}
+	var tr coordinator.Trouble
+	w.eventually("it is said that it hangs", func() bool {
+		for _, tr = range w.status().Troubles {
+			if tr.Place == w.info("dead").URI {
+				return true
+			}
+		}
+		return false
+	})
+	if !strings.Contains(tr.Text, "has not answered a write") || tr.Since.IsZero() {
+		t.Errorf("%+v", tr)
+	}
+	f := found(t, w.explain("dead"), coordinator.FoundStoreTrouble)
+	if !f.Blocks || f.Text != tr.Text || !f.Since.Equal(tr.Since) || f.Remedy == "" {
+		t.Errorf("%+v", f)
+	}
+	if e := w.explain("well"); slices.Contains(codes(e), coordinator.FoundStoreTrouble) || w.info("dead").Frozen != nil {
+		t.Errorf("%+v, and dead is %+v", e, w.info("dead"))
+	}
 	answers()
 	if err := <-pending; err != nil {
 		t.Error(err)
 	}
 	w.settle()
+	if st := w.status(); len(st.Troubles) != 0 {
+		t.Errorf("left: %+v", st.Troubles)
+	}
 }
 
 // More tables than places: a transaction over all of them is published.

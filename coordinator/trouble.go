@@ -17,7 +17,7 @@ import (
 // URIs.
 const placeStore = "store"
 
-// Trouble is a place whose requests fail at present.
+// Trouble is a place whose requests fail, or have no answer, at present.
 type Trouble struct {
 	// Place is "store" or a URI.
 	Place  string
@@ -44,6 +44,8 @@ type troubles struct {
 	m  map[troubleAt]Trouble
 	// failures counts those that were noted, and numbers them.
 	failures uint64
+	// hung are requests that have no answer, and no end.
+	hung map[*hang]bool
 }
 
 type troubleAt struct {
@@ -108,15 +110,25 @@ func (t *troubles) list() (out []Trouble) {
 	for _, tr := range t.m {
 		out = append(out, tr)
 	}
+	for _, h := range t.oldest() {
+		out = append(out, h.trouble())
+	}
 	slices.SortFunc(out, func(a, b Trouble) int { return compare(a.Place+a.Text, b.Place+b.Text) })
 	return out
 }
 
-// count is how many places cannot be read, and written.
+// count is how many places cannot be read, and written, or do not answer that.
 func (t *troubles) count() (unread, unput int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	all := map[troubleAt]bool{}
 	for at := range t.m {
+		all[at] = true
+	}
+	for h := range t.hung {
+		all[h.at] = true
+	}
+	for at := range all {
 		if at.use == read {
 			unread++
 		} else {

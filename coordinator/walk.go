@@ -210,8 +210,11 @@ func (c *Catalog) walkOnce(ctx context.Context, t *handle, in twophase.WalkInput
 			limit *= 10 // a whole state
 		}
 		err := c.within(ctx, t, limit, func(ctx context.Context) (err error) {
-			result, err = c.carryOut(ctx, t, w, in)
-			return err
+			step := func() error { result, err = c.carryOut(ctx, t, w, in); return err }
+			if puts(w.Next()) {
+				return step() // which is more than one request
+			}
+			return c.awaited(t, read, limit, step)
 		})
 		if err != nil {
 			return nil, err
@@ -222,6 +225,14 @@ func (c *Catalog) walkOnce(ctx context.Context, t *handle, in twophase.WalkInput
 		w.Feed(result, c.cfg.Boot())
 		t.keepSight(glance, w.Sight())
 	}
+}
+
+func puts(e twophase.WalkEffect) bool {
+	switch e.(type) {
+	case twophase.PutVersion, twophase.PutBarrier:
+		return true
+	}
+	return false
 }
 
 // carryOut does what a walk needs next; nil at its end.

@@ -219,7 +219,7 @@ var (
 	}
 	troublesGauge = &Metric{
 		Name: "txcoord.troubles", Kind: Gauge, Unit: "{place}", Labels: []Label{useLabel},
-		About: "Places, the store or a table's, whose last request of that kind failed. `txcoord status` names them.",
+		About: "Places, the store or a table's, whose last request of that kind failed, or has no answer for longer than one may take. `txcoord status` names them.",
 	}
 	replicasGauge = &Metric{
 		Name: "txcoord.replicas", Kind: Gauge, Unit: "{replica}",
