@@ -354,8 +354,8 @@ type Status struct {
 	CatalogID        string
 	Incarnation      string
 	Position         twophase.Position
-	Codec            uint32 // that is switched on
-	LastEntry        time.Time
+	Codec            uint32    // that is switched on
+	LastEntry        time.Time // zero while there is none
 	Checkpoint       twophase.Position
 	Shown            twophase.SnapshotVersion
 	ManifestSnapshot twophase.SnapshotVersion

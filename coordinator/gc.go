@@ -90,8 +90,9 @@ type GarbageReport struct {
 	Young  GarbageTotal
 	MinAge time.Duration
 	// Unknown counts objects and keys that are of no kind which this build knows. They
-	// are never touched.
-	Unknown GarbageTotal
+	// are never touched. UnknownKeys are the first of them.
+	Unknown     GarbageTotal
+	UnknownKeys []string
 	// Skipped says in words what was left, and why.
 	Skipped []string
 	// Quarantines are those that there are afterwards.
@@ -231,7 +232,18 @@ func (g *collector) note(it garbage) {
 // young counts what stays for its age alone.
 func (g *collector) young(bytes int64) { g.report.Young.Count++; g.report.Young.Bytes += bytes }
 
-func (g *collector) unknown(bytes int64) { g.report.Unknown.Count++; g.report.Unknown.Bytes += bytes }
+// unknown counts what txcoord does not make, and names the first of it.
+func (g *collector) unknown(key string, bytes int64) {
+	u := &g.report.Unknown
+	u.Count++
+	u.Bytes += bytes
+	if u.Count <= garbageUnknown {
+		g.report.UnknownKeys = append(g.report.UnknownKeys, key)
+	}
+}
+
+// garbageUnknown bounds how many of those are named.
+const garbageUnknown = 5
 
 func (g *collector) skip(what string, args ...any) {
 	if len(g.report.Skipped) == garbageSkipped {

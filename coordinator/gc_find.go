@@ -87,7 +87,7 @@ func (g *collector) storedPart(it lock.Item) {
 		}
 	}
 	if !ok {
-		g.unknown(int64(len(it.Value)))
+		g.unknown(it.Key, int64(len(it.Value)))
 		return
 	}
 	g.weigh(garbage{Garbage: Garbage{Kind: GarbagePart, Key: it.Key, InStore: true, Bytes: int64(len(it.Value))}, key: it.Key, parts: parts})
@@ -97,7 +97,7 @@ func (g *collector) openRecord(it lock.Item) {
 	var rec openRecord
 	id, err := twophase.ParseTxnID(strings.TrimPrefix(it.Key, openKeys))
 	if err != nil || json.Unmarshal(it.Value, &rec) != nil {
-		g.unknown(int64(len(it.Value)))
+		g.unknown(it.Key, int64(len(it.Value)))
 		return
 	}
 	g.weigh(garbage{
@@ -132,7 +132,7 @@ func (g *collector) formerJournals(ctx context.Context) error {
 	for _, it := range all {
 		life := ringLife(it.Key)
 		if odd[life] {
-			g.unknown(it.Bytes)
+			g.unknown(it.Key, it.Bytes)
 			continue
 		}
 		it.modified = newest[life].Std()
@@ -165,7 +165,7 @@ func (g *collector) findObjects(ctx context.Context) error {
 			it.parts = []located{{payloadID: part}}
 		}
 		if !known {
-			g.unknown(e.Size)
+			g.unknown(e.Key, e.Size)
 			continue
 		}
 		g.weigh(it)

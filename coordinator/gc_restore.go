@@ -55,7 +55,7 @@ func (c *Catalog) RestoreGarbage(ctx context.Context, q RestoreRequest) (r Resto
 		all = append(all, e)
 	}
 	if len(all)+len(r.Refused) == 0 {
-		return r, fieldError("run", q.Run, "is no quarantine of this catalog", "take one that the gc command lists")
+		return r, fieldError("run", q.Run, "is no quarantine of this catalog, or was put back whole", "take one that the gc command lists")
 	}
 	for _, e := range all {
 		if err := c.restore(ctx, e, strings.TrimPrefix(e.Key, prefix), &r); err != nil {

@@ -349,7 +349,7 @@ func TestGarbage(t *testing.T) {
 				if diff := cmp.Diff(w.rubbish, w.found(r)); diff != "" {
 					t.Errorf("dry %t (-planted +found):\n%s", dry, diff)
 				}
-				if r.Unknown.Count != 3 || r.Removed == dry || r.More || dry != (r.Run == "") {
+				if r.Unknown.Count != 3 || len(r.UnknownKeys) != 3 || !slices.Contains(r.UnknownKeys, "open/odd") || r.Removed == dry || r.More || dry != (r.Run == "") {
 					t.Errorf("%+v", r)
 				}
 				if dry {

@@ -22,7 +22,10 @@ func (c *Catalog) Status(context.Context) (Status, error) {
 		st.Waiting, st.Counts = s.Waiting(), c.counts
 		st.CatalogID, st.Incarnation, st.Position = s.Catalog(), s.Incarnation(), s.Next()
 		st.Codec = s.Codec()
-		st.LastEntry, st.Checkpoint, st.Shown = s.Time().Std(), s.Checkpoint().Position, s.Shown()
+		if s.Next() > 0 {
+			st.LastEntry = s.Time().Std()
+		}
+		st.Checkpoint, st.Shown = s.Checkpoint().Position, s.Shown()
 		_, since := s.Floor()
 		st.RememberedSince = since.Std()
 		for _, t := range s.Tables() {

@@ -21,7 +21,7 @@ type gcCollect struct {
 	Yes            bool          `help:"Do it. Without it what would go is shown, and on a terminal you are asked."`
 	DryRun         bool          `help:"Only show what would go, and do not ask."`
 	FormerJournals bool          `help:"Take the journals of former incarnations too: on your word that no server of theirs runs or sleeps."`
-	OlderThan      time.Duration `help:"Remove for good what has been in quarantine longer than this." default:"168h" placeholder:"DURATION"`
+	OlderThan      time.Duration `help:"Remove for good what has been in quarantine longer than this; ${default} if not given." default:"168h" placeholder:"DURATION"`
 }
 
 // Run shows what would go. What goes is judged anew by the server, so it may be less by
@@ -135,6 +135,12 @@ func garbageCounts(g *grid, a *txcoordv1.CollectGarbageResponse) {
 	}
 	if u := a.GetUnknown(); u.GetCount() > 0 {
 		g.row("not known", "left alone", countText(u.GetCount(), "thing"), bytesText(u.GetBytes()))
+		for _, key := range a.GetUnknownKeys() {
+			g.row("", key)
+		}
+		if more := u.GetCount() - uint64(len(a.GetUnknownKeys())); more > 0 && more < u.GetCount() {
+			g.row("", fmt.Sprintf("and %d more", more))
+		}
 	}
 	for _, line := range a.GetSkipped() {
 		g.row("left: " + line)

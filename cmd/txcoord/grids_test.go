@@ -74,7 +74,8 @@ ef           aborted    -      0        -                     2026-11-29T12:00:0
 				Totals: []*txcoordv1.GarbageTotal{
 					{Kind: txcoordv1.GarbageKind_GARBAGE_KIND_PART, Count: 1, Bytes: 1536}, {Kind: txcoordv1.GarbageKind_GARBAGE_KIND_FACTS, Count: 2, Bytes: 2},
 				},
-				More: true, MinAge: durationpb.New(25 * time.Hour), Young: &txcoordv1.GarbageTotal{Count: 3, Bytes: 5}, Unknown: &txcoordv1.GarbageTotal{Count: 1, Bytes: 7},
+				More: true, MinAge: durationpb.New(25 * time.Hour), Young: &txcoordv1.GarbageTotal{Count: 3, Bytes: 5}, Unknown: &txcoordv1.GarbageTotal{Count: 3, Bytes: 7},
+				UnknownKeys: []string{"notes.txt"},
 				Skipped:     []string{"drafts of table orders"},
 				Quarantines: []*txcoordv1.Quarantine{{Run: "r-1", Count: 2, Bytes: 9, Since: at}},
 			})
@@ -86,7 +87,9 @@ would go  part   1 thing   1.5 KiB
 would go  facts  2 things  2 B
 there is more than one call takes on
 too young  under 25h   3 things  5 B
-not known  left alone  1 thing   7 B
+not known  left alone  3 things  7 B
+           notes.txt
+           and 2 more
 left: drafts of table orders
 
 QUARANTINE  THINGS  SIZE  SINCE

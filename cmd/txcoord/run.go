@@ -33,7 +33,7 @@ type commands struct {
 	Store    storeCommands    `cmd:"" help:"The place where the journal is: make it, and see that it is fit."`
 	Rebuild  rebuildCommand   `cmd:"" help:"Make a new journal from the tables' logs and the manifests, where the catalog's own is lost. Shows a plan first."`
 	Fsck     fsckCommand      `cmd:"" help:"Prove from the tables' logs that every committed transaction is whole, and name what is not. Writes nothing."`
-	GC       gcCommands       `cmd:"" name:"gc" help:"Put into quarantine what nothing names any more, and remove it later. Shows first what would go."`
+	GC       gcCommands       `cmd:"" name:"gc" help:"Put into quarantine what nothing names any more, and remove it later. Shows first what would go. Alone it is gc collect: gc collect --help has its flags."`
 	Version  versionCommand   `cmd:"" help:"Print the version of this program."`
 }
 

@@ -27,7 +27,11 @@ func statusGrid(g *grid, a *txcoordv1.GetStatusResponse) {
 	g.pair("catalog id", a.GetCatalogId())
 	g.pair("incarnation", a.GetIncarnation())
 	g.pair("journal", fmt.Sprintf("%s, checkpoint at %d, codec %d", countText(a.GetPosition(), "entry"), a.GetCheckpointPosition(), a.GetCodec()))
-	g.pair("newest entry", a.GetLastEntryAt())
+	if a.GetLastEntryAt() == nil {
+		g.pair("newest entry", "none yet")
+	} else {
+		g.pair("newest entry", a.GetLastEntryAt())
+	}
 	g.pair("snapshot", a.GetLatestSnapshot())
 	g.pair("manifest", fmt.Sprintf("snapshot %d, %d behind", a.GetManifestSnapshot(), a.GetLatestSnapshot()-a.GetManifestSnapshot()))
 	g.pair("outcomes kept since", since(a.GetRememberedSince()))

@@ -47,7 +47,7 @@ func garbageToProto(r coordinator.GarbageReport) *pb.CollectGarbageResponse {
 				Kind: garbageKind(g.Kind), Key: whole(g.Key), InStore: g.InStore, Bytes: uint64(g.Bytes), Age: durationpb.New(g.Age), Why: whole(g.Why),
 			}
 		}),
-		Totals: each(r.Totals, totalToProto), Young: totalToProto(r.Young), Unknown: totalToProto(r.Unknown),
+		Totals: each(r.Totals, totalToProto), Young: totalToProto(r.Young), Unknown: totalToProto(r.Unknown), UnknownKeys: wholes(r.UnknownKeys),
 		Quarantines: each(r.Quarantines[:min(len(r.Quarantines), maxQuarantines)], func(q coordinator.Quarantine) *pb.Quarantine {
 			return &pb.Quarantine{Run: whole(q.Run), Count: uint64(q.Count), Bytes: uint64(q.Bytes), Since: timestamp(q.Since)}
 		}),

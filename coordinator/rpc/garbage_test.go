@@ -21,6 +21,7 @@ func TestCollectGarbage(t *testing.T) {
 			Totals:      []coordinator.GarbageTotal{{Kind: coordinator.GarbageOpen, Count: 1, Bytes: 3}},
 			Young:       coordinator.GarbageTotal{Count: 2, Bytes: 5},
 			Unknown:     coordinator.GarbageTotal{Count: 4, Bytes: 6},
+			UnknownKeys: []string{"notes.txt"},
 			Quarantines: []coordinator.Quarantine{{Run: "r", Count: 1, Bytes: 3, Since: at}},
 		}, nil
 	}}
@@ -36,6 +37,7 @@ func TestCollectGarbage(t *testing.T) {
 		Totals:      []*pb.GarbageTotal{{Kind: pb.GarbageKind_GARBAGE_KIND_OPEN_RECORD, Count: 1, Bytes: 3}},
 		Young:       &pb.GarbageTotal{Count: 2, Bytes: 5},
 		Unknown:     &pb.GarbageTotal{Count: 4, Bytes: 6},
+		UnknownKeys: []string{"notes.txt"},
 		Quarantines: []*pb.Quarantine{{Run: "r", Count: 1, Bytes: 3, Since: timestamppb.New(at)}},
 	}, got)
 }

@@ -2328,7 +2328,9 @@ type CollectGarbageResponse struct {
 	// What was left, and why, in words; at most 20 lines.
 	Skipped []string `protobuf:"bytes,10,rep,name=skipped,proto3" json:"skipped,omitempty"`
 	// The quarantines that there are afterwards; at most 1,000, the oldest first.
-	Quarantines   []*Quarantine `protobuf:"bytes,11,rep,name=quarantines,proto3" json:"quarantines,omitempty"`
+	Quarantines []*Quarantine `protobuf:"bytes,11,rep,name=quarantines,proto3" json:"quarantines,omitempty"`
+	// Keys of some of the `unknown` ones; at most 5.
+	UnknownKeys   []string `protobuf:"bytes,12,rep,name=unknown_keys,json=unknownKeys,proto3" json:"unknown_keys,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2436,6 +2438,13 @@ func (x *CollectGarbageResponse) GetSkipped() []string {
 func (x *CollectGarbageResponse) GetQuarantines() []*Quarantine {
 	if x != nil {
 		return x.Quarantines
+	}
+	return nil
+}
+
+func (x *CollectGarbageResponse) GetUnknownKeys() []string {
+	if x != nil {
+		return x.UnknownKeys
 	}
 	return nil
 }
@@ -3000,7 +3009,7 @@ const file_txcoord_v1_operations_proto_rawDesc = "" +
 	"\x11at_least_snapshot\x18\x02 \x01(\x04R\x0fatLeastSnapshot\x12\x16\n" +
 	"\x06remove\x18\x03 \x01(\bR\x06remove\x12'\n" +
 	"\x0fformer_journals\x18\x04 \x01(\bR\x0eformerJournals\x12@\n" +
-	"\x0equarantine_for\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\rquarantineFor\"\xca\x03\n" +
+	"\x0equarantine_for\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\rquarantineFor\"\xed\x03\n" +
 	"\x16CollectGarbageResponse\x12'\n" +
 	"\x0flatest_snapshot\x18\x01 \x01(\x04R\x0elatestSnapshot\x12\x18\n" +
 	"\aremoved\x18\x02 \x01(\bR\aremoved\x12\x10\n" +
@@ -3013,7 +3022,8 @@ const file_txcoord_v1_operations_proto_rawDesc = "" +
 	"\aunknown\x18\t \x01(\v2\x18.txcoord.v1.GarbageTotalR\aunknown\x12\x18\n" +
 	"\askipped\x18\n" +
 	" \x03(\tR\askipped\x128\n" +
-	"\vquarantines\x18\v \x03(\v2\x16.txcoord.v1.QuarantineR\vquarantines\"\xb8\x01\n" +
+	"\vquarantines\x18\v \x03(\v2\x16.txcoord.v1.QuarantineR\vquarantines\x12!\n" +
+	"\funknown_keys\x18\f \x03(\tR\vunknownKeys\"\xb8\x01\n" +
 	"\aGarbage\x12+\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x17.txcoord.v1.GarbageKindR\x04kind\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\tR\x03key\x12\x19\n" +

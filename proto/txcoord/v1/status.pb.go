@@ -92,14 +92,15 @@ type GetStatusResponse struct {
 	// Entries of the journal that this replica has folded; the next one has this
 	// position.
 	Position uint64 `protobuf:"varint,5,opt,name=position,proto3" json:"position,omitempty"`
-	// The time of the newest entry.
+	// The time of the newest entry; unset while there is none.
 	LastEntryAt *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=last_entry_at,json=lastEntryAt,proto3" json:"last_entry_at,omitempty"`
 	// The position of the newest checkpoint of the fold.
 	CheckpointPosition uint64 `protobuf:"varint,7,opt,name=checkpoint_position,json=checkpointPosition,proto3" json:"checkpoint_position,omitempty"`
 	// The newest snapshot whose manifest object is written; the difference to
 	// `latest_snapshot` is the manifests' lag.
 	ManifestSnapshot uint64 `protobuf:"varint,8,opt,name=manifest_snapshot,json=manifestSnapshot,proto3" json:"manifest_snapshot,omitempty"`
-	// Outcomes are remembered from here on.
+	// Outcomes are remembered from here on; 1970-01-01T00:00:00Z as long as none was
+	// forgotten.
 	RememberedSince *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=remembered_since,json=rememberedSince,proto3" json:"remembered_since,omitempty"`
 	// How many tables the catalog has.
 	Tables uint32 `protobuf:"varint,10,opt,name=tables,proto3" json:"tables,omitempty"`
@@ -114,7 +115,7 @@ type GetStatusResponse struct {
 	Opened []*OpenedTable `protobuf:"bytes,14,rep,name=opened,proto3" json:"opened,omitempty"`
 	// The processes that serve the catalog, the one that answers first.
 	Replicas []*Replica `protobuf:"bytes,15,rep,name=replicas,proto3" json:"replicas,omitempty"`
-	// Places whose requests fail at present, as this replica sees it.
+	// Places whose requests fail, or hang, at present, as this replica sees it.
 	Troubles []*Trouble `protobuf:"bytes,16,rep,name=troubles,proto3" json:"troubles,omitempty"`
 	// The version of the journal's encoding that is switched on: builds that do not know
 	Codec uint32 `protobuf:"varint,17,opt,name=codec,proto3" json:"codec,omitempty"`
@@ -661,7 +662,8 @@ func (x *Replica) GetClockAhead() *durationpb.Duration {
 	return nil
 }
 
-// Trouble is a place whose requests fail at present.
+// Trouble is a place whose requests fail at present, or have had no answer for
+// longer than one may take.
 type Trouble struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// `store` for the catalog's own store, else the URI of a table or of the warehouse.

@@ -444,7 +444,7 @@ class CollectGarbageRequest(_message.Message):
     def __init__(self, catalog: _Optional[str] = ..., at_least_snapshot: _Optional[int] = ..., remove: bool = ..., former_journals: bool = ..., quarantine_for: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class CollectGarbageResponse(_message.Message):
-    __slots__ = ("latest_snapshot", "removed", "run", "found", "totals", "more", "min_age", "young", "unknown", "skipped", "quarantines")
+    __slots__ = ("latest_snapshot", "removed", "run", "found", "totals", "more", "min_age", "young", "unknown", "skipped", "quarantines", "unknown_keys")
     LATEST_SNAPSHOT_FIELD_NUMBER: _ClassVar[int]
     REMOVED_FIELD_NUMBER: _ClassVar[int]
     RUN_FIELD_NUMBER: _ClassVar[int]
@@ -456,6 +456,7 @@ class CollectGarbageResponse(_message.Message):
     UNKNOWN_FIELD_NUMBER: _ClassVar[int]
     SKIPPED_FIELD_NUMBER: _ClassVar[int]
     QUARANTINES_FIELD_NUMBER: _ClassVar[int]
+    UNKNOWN_KEYS_FIELD_NUMBER: _ClassVar[int]
     latest_snapshot: int
     removed: bool
     run: str
@@ -467,7 +468,8 @@ class CollectGarbageResponse(_message.Message):
     unknown: GarbageTotal
     skipped: _containers.RepeatedScalarFieldContainer[str]
     quarantines: _containers.RepeatedCompositeFieldContainer[Quarantine]
-    def __init__(self, latest_snapshot: _Optional[int] = ..., removed: bool = ..., run: _Optional[str] = ..., found: _Optional[_Iterable[_Union[Garbage, _Mapping]]] = ..., totals: _Optional[_Iterable[_Union[GarbageTotal, _Mapping]]] = ..., more: bool = ..., min_age: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., young: _Optional[_Union[GarbageTotal, _Mapping]] = ..., unknown: _Optional[_Union[GarbageTotal, _Mapping]] = ..., skipped: _Optional[_Iterable[str]] = ..., quarantines: _Optional[_Iterable[_Union[Quarantine, _Mapping]]] = ...) -> None: ...
+    unknown_keys: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, latest_snapshot: _Optional[int] = ..., removed: bool = ..., run: _Optional[str] = ..., found: _Optional[_Iterable[_Union[Garbage, _Mapping]]] = ..., totals: _Optional[_Iterable[_Union[GarbageTotal, _Mapping]]] = ..., more: bool = ..., min_age: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., young: _Optional[_Union[GarbageTotal, _Mapping]] = ..., unknown: _Optional[_Union[GarbageTotal, _Mapping]] = ..., skipped: _Optional[_Iterable[str]] = ..., quarantines: _Optional[_Iterable[_Union[Quarantine, _Mapping]]] = ..., unknown_keys: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Garbage(_message.Message):
     __slots__ = ("kind", "key", "in_store", "bytes", "age", "why")
