@@ -34,7 +34,7 @@ func (e *explainer) log(ctx context.Context, row TableInfo) error {
 	case err != nil:
 		e.add(Finding{
 			Code: FoundOwnedElsewhere, Blocks: true, Text: messageOf(err),
-			Remedy: fmt.Sprintf("if that catalog lives: txcoord tables release %s here; if it is gone: txcoord tables register %s --take-over", row.Name, row.Name),
+			Remedy: fmt.Sprintf("if that catalog lives: txcoord tables release %s here; if it is gone: txcoord tables register %s %s --take-over", row.Name, row.Name, row.URI),
 		})
 	}
 	if _, err := e.c.tables.of(e.id); err != nil {

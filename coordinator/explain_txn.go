@@ -124,6 +124,7 @@ func (x *txnExplainer) unknown(ref OutcomeRef) {
 	x.Outcome.Txn = ref.Txn
 	x.Text = fmt.Sprintf("%s is not known: nothing that was decided since %s has this name, and this replica has seen no open one. It was never begun, or is older than that and forgotten, or its server has not said yet that it is open; this is no final answer",
 		what, sinceText(x.RememberedSince))
+	x.Text += refusedLeavesNothing
 	x.Remedy = "whoever has its token gets a final answer: txcoord tx show --token TOKEN --resolve"
 	if ref.Key != "" {
 		x.Remedy += "; without it: txcoord tx show --key " + ref.Key + " --resolve --begun-after TIME"
@@ -172,6 +173,9 @@ func (x *txnExplainer) open(ctx context.Context) {
 		x.Text += fmt.Sprintf(". It may be committed until %s, and is aborted as expired after that", deadline)
 		x.Remedy = fmt.Sprintf("its client commits it, or aborts it; an operator can end it: txcoord tx force-abort %s --reason TEXT", x.Outcome.Txn)
 	}
+	if x.Open == nil || len(x.Open.Tables) == 0 {
+		x.Text += refusedLeavesNothing
+	}
 	if x.Open == nil {
 		return
 	}
@@ -181,7 +185,13 @@ func (x *txnExplainer) open(ctx context.Context) {
 	if len(x.Obstacles) > 0 {
 		x.Text += "; as things stand, a commit would be refused for a table that is named below"
 	}
+	if len(x.Obstacles) > 0 && x.State == TxnOpen {
+		x.Remedy += fmt.Sprintf("; before it can be committed, what is named below has to be mended (txcoord tables why %s)", x.Obstacles[0].Table)
+	}
 }
+
+// refusedLeavesNothing: a call that was refused, without a decision, is in no record.
+const refusedLeavesNothing = ". A call that was refused (a frozen table, a limit, a bad action) leaves nothing here: its error says why, and for a table txcoord tables why NAME"
 
 func orUnknown(who string) string {
 	if who == "" {

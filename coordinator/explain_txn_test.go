@@ -79,6 +79,30 @@ func TestExplainTxnForgotten(t *testing.T) {
 	}
 }
 
+// A commit that a frozen table refuses is in no record: what tells more is named, be it
+// staged or not.
+func TestExplainTxnOfARefusedCommit(t *testing.T) {
+	t.Parallel()
+	w := (&world{}).open(t)
+	w.create("t", twophase.ModeOpen)
+	staged := w.begin("staged")
+	if _, err := w.catalog.Stage(w.ctx(), coordinator.StageRequest{Token: staged.Token, Table: "t", Read: blindRead, Actions: []byte(add("1"))}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.catalog.FreezeTable(w.ctx(), "t", "no writes"); err != nil {
+		t.Fatal(err)
+	}
+	wantReason(t, "a commit", second(w.try("refused", blind("t", "2"))), coordinator.TableFrozen)
+	for key, want := range map[string]string{
+		"staged": "mended (txcoord tables why t)", "refused": "txcoord tables why NAME", w.begin("empty").Key: "txcoord tables why NAME",
+	} {
+		x := w.explainTxn(coordinator.OutcomeRef{Key: key}, nil)
+		if !strings.Contains(x.Text+"; "+x.Remedy, want) {
+			t.Errorf("%s: %s\n%s", key, x.Text, x.Remedy)
+		}
+	}
+}
+
 // An operator's freeze outlives a restart, is seen by other freezes' ends, and by replicas.
 func TestFreezeTable(t *testing.T) {
 	t.Parallel()

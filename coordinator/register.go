@@ -174,7 +174,7 @@ func (c *Catalog) register(ctx context.Context, r RegisterRequest, fence bool) (
 		return TableInfo{}, nil, err
 	}
 	info, err := c.registerRecord(ctx, rec, rec)
-	return info, append(warnings, c.twins(info)...), err
+	return info, append(append(warnings, c.twins(info)...), placeWarnings(p.uri)...), err
 }
 
 // registered answers a repeated Register. The table has to be as the call wants it,
@@ -328,19 +328,6 @@ func (c *Catalog) registerRecord(ctx context.Context, rec twophase.Record, r *tw
 	return info, nil
 }
 
-// twins warns of other tables with the same metaData.id: a copied table.
-func (c *Catalog) twins(info TableInfo) []string {
-	var out []string
-	c.ledger.read(func(s *twophase.State) {
-		for _, t := range s.Tables() {
-			if t.Table != info.ID && t.MetaDataID == info.MetaDataID {
-				out = append(out, fmt.Sprintf("table %s has the same metaData.id: one is a copy of the other", t.Name))
-			}
-		}
-	})
-	return out
-}
-
 // Create writes version 0 of a new table and registers it. A try that died between
 // the two is finished by the same call, and repeating it answers the table as it is.
 func (c *Catalog) Create(ctx context.Context, r CreateRequest) (TableInfo, []string, error) {
@@ -390,7 +377,7 @@ func (c *Catalog) Create(ctx context.Context, r CreateRequest) (TableInfo, []str
 		MetaDataID: state.Profile().MetaData.ID, Version: 0, Identity: commit.Identity,
 	}}
 	info, err := c.registerRecord(ctx, rec, &rec.Registered)
-	return info, warnings, err
+	return info, append(warnings, placeWarnings(p.uri)...), err
 }
 
 // createdBefore reports whether an earlier try of the same call wrote version 0: it

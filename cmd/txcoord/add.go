@@ -19,7 +19,7 @@ import (
 )
 
 type txAdd struct {
-	Table     string   `arg:"" help:"The table, by name, id or URI."`
+	tableArg
 	Files     []string `arg:"" name:"file" help:"Parquet files that lie in the table's folder; a relative path is taken from where this command runs, and else from that folder. Only their footers are read."`
 	Token     string   `help:"Stage to this transaction. Without it the files are committed at once, as a transaction of their own." placeholder:"TOKEN"`
 	Key       string   `help:"Key of that transaction; a random one if left out." xor:"alone"`

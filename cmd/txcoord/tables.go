@@ -194,7 +194,22 @@ func tableState(t *txcoordv1.Table) string {
 
 // tableArg is a table that is there.
 type tableArg struct {
-	Table string `arg:"" help:"The table, by name, id or URI."`
+	Table string `arg:"" help:"The table, by name, id or URI, or by a path: an absolute one, or one that begins with ./ or ../."`
+}
+
+// AfterApply is called by the parser.
+func (t *tableArg) AfterApply() (err error) {
+	t.Table, err = tableRef(t.Table)
+	return err
+}
+
+// tableRef makes a path from where the command runs, which the server does not know, an
+// absolute one. No name of a table begins so.
+func tableRef(ref string) (string, error) {
+	if ref == "." || ref == ".." || strings.HasPrefix(ref, "./") || strings.HasPrefix(ref, "../") {
+		return filepath.Abs(ref)
+	}
+	return ref, nil
 }
 
 type tablesDescribe struct{ tableArg }

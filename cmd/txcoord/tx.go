@@ -86,8 +86,8 @@ func (s *session) noteKnown(a *txcoordv1.BeginResponse) {
 }
 
 type txStage struct {
-	Token   string `required:"" help:"The transaction's token, from tx begin." placeholder:"TOKEN"`
-	Table   string `arg:"" help:"The table, by name, id or URI."`
+	Token string `required:"" help:"The transaction's token, from tx begin." placeholder:"TOKEN"`
+	tableArg
 	Actions string `arg:"" optional:"" default:"-" help:"File with Delta actions, one JSON object a line; - is standard input."`
 	readFlags
 }
