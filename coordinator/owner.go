@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
+	"time"
 
 	"github.com/txcoord/txcoord/tables"
 	"github.com/txcoord/txcoord/tables/objstore"
@@ -13,12 +15,29 @@ import (
 // watchOwners reads each table's owner object now and then (R21). A table that
 // another catalog took over takes no commits here any more; what is decided is
 // published, since nothing foreign can be overwritten by it.
+//
+// A look that hangs is left behind, and that table is not looked at again before it is over:
+// under one dead disk it would else be noticed nowhere that the catalog was rebuilt.
 func (c *Catalog) watchOwners(ctx context.Context) {
+	var left sync.WaitGroup
+	defer left.Wait()
+	var looking sync.Map // by table
 	every(ctx, c.cfg.Limits.OwnerInterval, func(ctx context.Context) {
 		rows, _ := c.Tables(ctx)
 		_ = parallelIndex(len(rows), 8, func(i int) error {
-			if ctx.Err() == nil {
-				c.checkOwner(ctx, rows[i])
+			row := rows[i]
+			if _, there := looking.LoadOrStore(row.ID, true); there || ctx.Err() != nil {
+				return nil
+			}
+			over := make(chan struct{})
+			left.Go(func() {
+				defer close(over)
+				defer looking.Delete(row.ID)
+				c.checkOwner(ctx, row)
+			})
+			select {
+			case <-over:
+			case <-time.After(c.cfg.Limits.PutDeadline):
 			}
 			return nil
 		})
@@ -30,7 +49,11 @@ func (c *Catalog) checkOwner(ctx context.Context, row TableInfo) {
 	if err != nil {
 		return
 	}
-	owner, err := t.log.Owner(ctx)
+	var owner *tables.Owner
+	err = c.awaited(t, read, c.cfg.Limits.PutDeadline, func() (err error) {
+		owner, err = t.log.Owner(ctx)
+		return err
+	})
 	var garbage *tables.LogError
 	switch {
 	case errors.Is(err, objstore.ErrNotFound):
