@@ -102,8 +102,9 @@ func (c *Catalog) attemptFits(ref txnRef) error {
 
 // attempts are the decided attempts of a key: all up to one, those after it as far as
 // they follow each other, and a committed one behind a gap: what is forgotten, or was
-// lost with a journal. Those past the limit key_attempts are left out, but for that one:
-// the fold is locked meanwhile.
+// lost with a journal. That one is looked for from the attempt that would be committed next,
+// as far as the commit looks. Those past the limit key_attempts are left out, but for that
+// one: the fold is locked meanwhile.
 func (c *Catalog) attempts(s *twophase.State, key string, upTo uint32) []Outcome {
 	var out []Outcome
 	look := func(n uint32) bool {
@@ -115,9 +116,17 @@ func (c *Catalog) attempts(s *twophase.State, key string, upTo uint32) []Outcome
 		return o != nil
 	}
 	limit := uint32(min(int64(c.cfg.Limits.KeyAttempts), math.MaxUint32-1))
+	upTo = max(upTo, 1)
+	next := uint32(0) // the first from upTo on that is not decided
 	for n := uint32(1); n <= limit; n++ {
-		if !look(n) && n > upTo {
-			if _, later, ok := s.CommittedAbove(key, n); ok {
+		if look(n) || n < upTo {
+			continue
+		}
+		if next == 0 {
+			next = n
+		}
+		if n > upTo {
+			if _, later, ok := s.CommittedAbove(key, next); ok && later > n {
 				look(later)
 			}
 			return out

@@ -139,11 +139,12 @@ func (x *txnExplainer) winner(ctx context.Context, a *ConflictDetail) *TxnWinner
 	return w
 }
 
-// delivered fills in key and version of a winner that the fold remembers.
+// delivered fills in key and version of a winner that the fold remembers. What was decided
+// since is another, whose key was used again.
 func (x *txnExplainer) delivered(s *twophase.State, w *TxnWinner, table twophase.TableID) {
 	w.Key = keyOf(s, w.Txn)
 	o := s.Outcome(w.Txn)
-	if o == nil || o.Commit == nil {
+	if o == nil || o.Commit == nil || o.Position > x.Outcome.Position {
 		return
 	}
 	for i := range o.Parts {

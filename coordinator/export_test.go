@@ -44,3 +44,9 @@ const BatchesAtOnce = batchesAtOnce
 func TakePlace(l Limits) func(ctx context.Context, uri string) (leave func(), err error) {
 	return newPutPlaces(l).take
 }
+
+// Refusal is the answer to a call of a key's attempt that a decision refused.
+func (c *Catalog) Refusal(key string, attempt uint32, r *twophase.Refused) error {
+	id := twophase.DeriveTxnID(c.journal.Meta().Catalog, key, attempt)
+	return c.refusal(txnRef{id: id, key: key, attempt: attempt}, r)
+}

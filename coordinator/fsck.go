@@ -71,7 +71,7 @@ type fsck struct {
 	seen   map[twophase.TableID]map[twophase.Version][]sighting
 	ranges map[twophase.TableID][]versionSpan
 	// logged are the transactions that were found in each table's log.
-	logged map[twophase.TableID]map[twophase.TxnID]twophase.Version
+	logged map[twophase.TableID]map[occurrence]twophase.Version
 
 	mu     sync.Mutex
 	report *FsckReport
@@ -133,6 +133,7 @@ func fsckOnce(ctx context.Context, cfg Config, table string) (*FsckReport, error
 	if ok, err := f.foldOn(ctx); !ok || err != nil {
 		return f.done(), err
 	}
+	f.rememberedNow(wanted)
 	for i := range wanted {
 		f.judge(wanted[i], logs[i])
 	}
@@ -173,7 +174,7 @@ func newFsck(ctx context.Context, cfg Config, table string) (*fsck, error) {
 	meta := journal.Meta()
 	return &fsck{
 		c: c, only: table, seen: map[twophase.TableID]map[twophase.Version][]sighting{}, ranges: map[twophase.TableID][]versionSpan{},
-		logged: map[twophase.TableID]map[twophase.TxnID]twophase.Version{},
+		logged: map[twophase.TableID]map[occurrence]twophase.Version{},
 		report: &FsckReport{Catalog: meta.Catalog, Incarnation: meta.Incarnation},
 	}, nil
 }

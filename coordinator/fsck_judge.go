@@ -19,9 +19,11 @@ type judgement struct {
 	// holes: a cleaned version lies above one that is there, so nobody can say where a span
 	// has ended. Else it ended right behind what is cleaned.
 	holes bool
-	// marker is that of the last version of ours, and place where each transaction was found.
+	// marker is that of the last version of ours; place is where each transaction was found
+	// that is not forgotten, and past the last place of each that is.
 	marker twophase.ChangeNumber
-	place  map[twophase.TxnID]twophase.Version
+	place  map[occurrence]twophase.Version
+	past   map[twophase.TxnID]pastPlace
 }
 
 // judge compares a log with what the fold said before the log was read, and with what it
@@ -31,7 +33,7 @@ func (f *fsck) judge(w *wantedTable, log *scannedLog) {
 		return // released meanwhile, or its log is not its own: pending says so
 	}
 	f.report.Versions += len(log.versions)
-	j := &judgement{fsck: f, w: w, log: log, place: map[twophase.TxnID]twophase.Version{}}
+	j := &judgement{fsck: f, w: w, log: log, place: map[occurrence]twophase.Version{}, past: map[twophase.TxnID]pastPlace{}}
 	f.logged[w.id] = j.place
 	j.owner()
 	j.contiguous()
@@ -117,11 +119,11 @@ func (j *judgement) version(v twophase.Version, l *loggedVersion) {
 	j.markers(v, l)
 	held := txnDigests(l.tags.Transactions)
 	for i, td := range held {
-		j.transaction(v, i, td)
+		j.transaction(v, l, i, td)
 	}
 	j.absent(v, held)
 	for _, td := range txnDigests(l.tags.NotApplied) {
-		j.barrier(v, td)
+		j.barrier(v, l, td)
 	}
 }
 
@@ -152,7 +154,7 @@ func (j *judgement) markers(v twophase.Version, l *loggedVersion) {
 		j.found(FsckMarker, v, noTxn, "its marker is %d, and there was %d before", l.marker, j.marker)
 	case !barrier:
 		last := l.tags.Transactions[len(l.tags.Transactions)-1].ID
-		if x, ok := j.w.by[last]; ok && x.Change != l.marker {
+		if x, _ := j.recalled(v, l, last); x != nil && x.Change != l.marker {
 			j.found(FsckMarker, v, last, "its marker is %d, and its last change is number %d", l.marker, x.Change)
 		}
 	}
@@ -177,17 +179,24 @@ func (j *judgement) lastMarker() {
 }
 
 // transaction: it was decided so, and belongs here.
-func (j *judgement) transaction(v twophase.Version, place int, td twophase.TxnDigest) {
-	if before, twice := j.place[td.Txn]; twice {
+func (j *judgement) transaction(v twophase.Version, l *loggedVersion, place int, td twophase.TxnDigest) {
+	x, o := j.recalled(v, l, td.Txn)
+	if x == nil && o == nil && v < j.w.remembered {
+		j.forgotten(v, l, td.Txn)
+		return
+	}
+	at := occurrence{txn: td.Txn}
+	if x != nil {
+		at.change = x.Change
+	}
+	if before, twice := j.place[at]; twice {
 		j.found(FsckMisplaced, v, td.Txn, "it is in version %d already", before)
 		return
 	}
-	j.place[td.Txn] = v
-	x, ok := j.w.by[td.Txn]
-	if !ok {
-		if x, ok = j.decided(v, td.Txn); !ok {
-			return
-		}
+	j.place[at] = v
+	if x == nil {
+		j.undecided(v, td.Txn, o)
+		return
 	}
 	spanned := v < x.Version && j.gone
 	switch {
@@ -202,28 +211,16 @@ func (j *judgement) transaction(v twophase.Version, place int, td twophase.TxnDi
 	}
 }
 
-// decided finds a transaction that was decided after the first reading of the fold, or
-// was forgotten before.
-func (j *judgement) decided(v twophase.Version, txn twophase.TxnID) (wantedTxn, bool) {
-	o := j.state.Outcome(txn)
+// undecided names a transaction in a log that the fold does not have so: o is what it has.
+func (j *judgement) undecided(v twophase.Version, txn twophase.TxnID, o *twophase.Outcome) {
 	switch {
-	case o == nil && v < j.w.remembered:
-		j.report.Forgotten++
-		return wantedTxn{}, false
 	case o == nil:
 		j.found(FsckUnknownTxn, v, txn, "the version says that it is ours, and the journal does not know the transaction")
-		return wantedTxn{}, false
 	case o.Abort != nil:
 		j.found(FsckUnknownTxn, v, txn, "the version says that it is ours, and the transaction was aborted: %s", o.Abort.Rule)
-		return wantedTxn{}, false
+	default:
+		j.found(FsckUnknownTxn, v, txn, "the transaction was committed without a part for this table")
 	}
-	for i := range o.Commit.Parts {
-		if p := &o.Commit.Parts[i]; p.Table == j.w.id {
-			return wantedTxn{o.Parts[i], txn, p.Digest()}, true
-		}
-	}
-	j.found(FsckUnknownTxn, v, txn, "the transaction was committed without a part for this table")
-	return wantedTxn{}, false
 }
 
 // absent names transactions that the fold has in a version that does not hold them.
@@ -239,9 +236,8 @@ func (j *judgement) absent(v twophase.Version, held []twophase.TxnDigest) {
 }
 
 // barrier: what it gives up was given up.
-func (j *judgement) barrier(v twophase.Version, td twophase.TxnDigest) {
-	x, ok := j.w.by[td.Txn]
-	if ok && x.delivered() {
+func (j *judgement) barrier(v twophase.Version, l *loggedVersion, td twophase.TxnDigest) {
+	if x, _ := j.recalled(v, l, td.Txn); x != nil && x.delivered() {
 		j.found(FsckMisplaced, v, td.Txn, "version %d says that it was given up, and the journal has it in version %d", v, x.Version)
 	}
 }

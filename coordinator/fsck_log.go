@@ -28,14 +28,16 @@ type wantedTable struct {
 	// that are remembered and write the table.
 	at map[twophase.Version][]wantedTxn
 	by map[twophase.TxnID]wantedTxn
-	// remembered is the first version from which on every transaction is remembered.
+	// remembered is the first version from which on every transaction is remembered, as
+	// the fold is when the logs were read.
 	remembered twophase.Version
 }
 
 type wantedTxn struct {
 	twophase.PartOutcome
-	txn    twophase.TxnID
-	digest twophase.Digest
+	txn     twophase.TxnID
+	digest  twophase.Digest
+	decided twophase.Position
 }
 
 // delivered reports whether the transaction is in a recorded version.
@@ -75,7 +77,6 @@ func (f *fsck) wanted() ([]*wantedTable, error) {
 	if f.only != "" && len(out) == 0 {
 		return nil, &Error{Reason: TableNotFound, Message: "table " + f.only + " is not in the catalog"}
 	}
-	floor, _ := f.state.Floor()
 	for id, o := range f.state.Outcomes {
 		if o.Commit == nil {
 			continue
@@ -91,11 +92,11 @@ func (f *fsck) wanted() ([]*wantedTable, error) {
 				f.report.Transactions++
 				counted = true
 			}
-			w.add(wantedTxn{o.Parts[i], id, p.Digest()}, o.Position >= floor)
+			w.add(wantedTxn{o.Parts[i], id, p.Digest(), o.Position})
 		}
 	}
 	for _, w := range out {
-		w.settle(floor == 0)
+		w.sort()
 	}
 	return out, nil
 }
@@ -104,28 +105,19 @@ func wantedOf(t *twophase.Table) *wantedTable {
 	return &wantedTable{
 		id: t.Table, name: t.Name, uri: t.URI, start: t.Registered.Version + 1, recorded: t.Recorded, identity: t.Identity, marker: t.Marker,
 		stopped: t.Frozen != nil && t.Frozen.Origin == t.Table && t.Frozen.Cause == twophase.CauseReplaced,
-		at:      map[twophase.Version][]wantedTxn{}, by: map[twophase.TxnID]wantedTxn{}, remembered: t.Recorded + 1,
+		at:      map[twophase.Version][]wantedTxn{}, by: map[twophase.TxnID]wantedTxn{},
 	}
 }
 
-func (w *wantedTable) add(x wantedTxn, aboveFloor bool) {
+func (w *wantedTable) add(x wantedTxn) {
 	w.by[x.txn] = x
-	if !x.delivered() {
-		return
-	}
-	w.at[x.Version] = append(w.at[x.Version], x)
-	if aboveFloor {
-		w.remembered = min(w.remembered, x.Version+1)
+	if x.delivered() {
+		w.at[x.Version] = append(w.at[x.Version], x)
 	}
 }
 
-// settle sorts. Outcomes are forgotten by the position of their decision, and changes of a
-// table are delivered in that order: above one that is remembered for its position,
-// everything is. all: nothing was ever forgotten.
-func (w *wantedTable) settle(all bool) {
-	if all {
-		w.remembered = w.start
-	}
+// sort puts the transactions of each version into their order there.
+func (w *wantedTable) sort() {
 	for _, txns := range w.at {
 		slices.SortFunc(txns, func(a, b wantedTxn) int {
 			if a.Place != b.Place {

@@ -10,10 +10,11 @@ import (
 
 // needed is a staged piece that has still to be published.
 type needed struct {
-	table *twophase.Table
-	txn   twophase.TxnID
-	id    located
-	why   error
+	table  *twophase.Table
+	txn    twophase.TxnID
+	change twophase.ChangeNumber
+	id     located
+	why    error
 }
 
 // pending says what is not in the logs yet, or will never be, and sees that what is still
@@ -59,7 +60,7 @@ func (f *fsck) undelivered(t *twophase.Table) (out []needed) {
 			continue
 		}
 		for _, id := range piecesOfPart(c.Txn, o.Commit, c.Part) {
-			out = append(out, needed{table: t, txn: c.Txn, id: id})
+			out = append(out, needed{table: t, txn: c.Txn, change: c.Number, id: id})
 		}
 	}
 	return out
@@ -97,7 +98,7 @@ func (f *fsck) payloads(ctx context.Context, all []needed) error {
 		return err
 	}
 	for _, n := range all {
-		if _, logged := f.logged[n.table.Table][n.txn]; n.why != nil && !logged && f.stillPending(n) {
+		if _, logged := f.logged[n.table.Table][occurrence{n.txn, n.change}]; n.why != nil && !logged && f.stillPending(n) {
 			f.found(FsckFinding{Code: FsckPayload, Table: n.table.Name, TableID: n.table.Table, Version: twophase.NoVersion, Txn: n.txn, What: fmt.Sprintf("staged part %s: %v", n.id.Digest, n.why)})
 		}
 	}
@@ -116,7 +117,7 @@ func (f *fsck) stillPending(n needed) bool {
 		return false
 	}
 	for _, c := range t.Pending {
-		if c.Txn == n.txn {
+		if c.Txn == n.txn && c.Number == n.change {
 			return true
 		}
 	}

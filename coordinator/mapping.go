@@ -138,6 +138,19 @@ func frozenError(row TableInfo) error {
 	return &Error{Reason: TableFrozen, Message: msg, Frozen: f}
 }
 
+// restsOn is what the decision knew of the transaction that a refusal names. The fold may
+// have forgotten it since.
+func (c *Catalog) restsOn(ref txnRef, r *twophase.Refused) Outcome {
+	out := Outcome{Txn: r.Txn}
+	if r.Outcome != nil {
+		c.ledger.read(func(s *twophase.State) { out = c.outcomeOf(s, r.Txn, r.Outcome) })
+	}
+	if r.Txn == ref.id {
+		out = out.named(ref.key, ref.attempt)
+	}
+	return out
+}
+
 // refusal is a request that got no record.
 func (c *Catalog) refusal(ref txnRef, r *twophase.Refused) error {
 	row := c.row(r.Table)
@@ -151,15 +164,14 @@ func (c *Catalog) refusal(ref txnRef, r *twophase.Refused) error {
 		}
 		return &Error{Reason: TableFrozen, Message: r.Error(), Frozen: &FrozenDetail{Table: row.Name, TableID: r.Table, Txn: r.Txn, Detail: r.Detail}}
 	case twophase.ReasonOtherDigests:
-		o, _ := c.decidedOutcome(r.Txn)
-		return otherDigests(o)
+		return otherDigests(c.restsOn(ref, r))
 	case twophase.ReasonExpiredOutcome:
 		return &Error{Reason: OutcomeExpired, Message: "the transaction is older than what the catalog remembers; nothing was written"}
 	case twophase.ReasonAheadOfJournal:
 		return &Error{Reason: TokenStale, Message: "the token is from a part of the catalog's history that is not in its journal"}
 	case twophase.ReasonEarlierAttempt:
 		reason := AttemptUndecided
-		if o, ok := c.decidedOutcome(r.Txn); ok && o.Committed != nil {
+		if c.restsOn(ref, r).Committed != nil {
 			reason = KeyCommitted
 		}
 		return &Error{Reason: reason, Message: r.Detail, Txn: &TxnDetail{Txn: r.Txn, Key: ref.key}}

@@ -33,7 +33,7 @@ type rebuiltTable struct {
 type ourVersion struct {
 	version twophase.Version
 	marker  twophase.ChangeNumber
-	time    twophase.Time // of its round: the same in all tables, or a little more
+	time    twophase.Time // of its round: the same in all tables of a transaction
 	tags    *tables.Tags
 }
 

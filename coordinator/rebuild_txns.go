@@ -81,6 +81,9 @@ type loggedTxn struct {
 	shown   bool // the newest manifest shows it
 	refused bool // a barrier gave a part up: that was somebody's word
 	time    twophase.Time
+	// incarnation and round that published it. again: the logs hold an older one, too.
+	incarnation, round string
+	again              bool
 }
 
 func (l *loggedTxn) part(id twophase.TableID) *twophase.KnownPart {
@@ -95,13 +98,14 @@ func (l *loggedTxn) part(id twophase.TableID) *twophase.KnownPart {
 // transactions makes of the versions what is known of each transaction, and names those
 // that are torn.
 func (r *rebuilding) transactions(staged stagedParts) {
-	all := map[twophase.TxnID]*loggedTxn{}
+	found := loggedRounds{}
 	for _, t := range r.tables {
 		for _, v := range t.versions {
-			noteVersion(all, t, v)
+			found.note(t, v)
 		}
 		r.since = max(r.since, t.known)
 	}
+	all := found.newest()
 	byID := map[twophase.TableID]*rebuiltTable{}
 	for _, t := range r.tables {
 		byID[t.row.Table] = t
@@ -119,7 +123,10 @@ func (r *rebuilding) transactions(staged stagedParts) {
 		}
 		slices.SortFunc(l.parts, func(a, b twophase.KnownPart) int { return compare(a.Table, b.Table) })
 		known := twophase.Known{Txn: id, Parts: l.parts}
-		if known.Snapshot = r.before.shows[id]; known.Snapshot == 0 && l.shown {
+		if l.shown || !l.again { // else they mean the older one
+			known.Snapshot = r.before.shows[id]
+		}
+		if known.Snapshot == 0 && l.shown {
 			known.Snapshot = r.before.newest
 		}
 		r.known = append(r.known, known)
@@ -178,41 +185,6 @@ func decidedOrder(known []twophase.Known) []twophase.Known {
 		}
 	}
 	return out
-}
-
-// noteVersion adds what a version says of its transactions.
-func noteVersion(all map[twophase.TxnID]*loggedTxn, t *rebuiltTable, v ourVersion) {
-	at := func(id twophase.TxnID) *loggedTxn {
-		if all[id] == nil {
-			all[id] = &loggedTxn{}
-		}
-		return all[id]
-	}
-	groups := byTxn(v.tags.Transactions)
-	for i, g := range groups {
-		l := at(g.id)
-		if l.part(t.row.Table) != nil {
-			continue // the same version twice, which fsck names
-		}
-		l.parts = append(l.parts, twophase.KnownPart{
-			Table: t.row.Table, Digests: g.digests, Version: v.version, Place: uint32(i),
-			Change: v.marker - twophase.ChangeNumber(len(groups)-1-i),
-		})
-		l.shown = l.shown || v.version <= t.shown
-		if l.time == 0 || v.time < l.time {
-			l.time = v.time
-		}
-		if v.tags.Participants != nil {
-			l.of = v.tags.Participants[i]
-		}
-	}
-	for _, g := range byTxn(v.tags.NotApplied) {
-		l := at(g.id)
-		l.refused = true
-		if l.part(t.row.Table) == nil {
-			l.parts = append(l.parts, twophase.KnownPart{Table: t.row.Table, Digests: g.digests, Version: twophase.NoVersion})
-		}
-	}
 }
 
 type txnGroup struct {
@@ -322,10 +294,25 @@ func (t TornTxn) String() string {
 // openTxns names transactions that are staged and in no log.
 func (r *rebuilding) openTxns(all map[twophase.TxnID]*loggedTxn, staged stagedParts) {
 	for id, parts := range staged {
-		if all[id] == nil {
+		if l := all[id]; l == nil || l.begunSince(parts) {
 			r.found(RebuildFinding{Code: RebuildStaged, Txn: id, What: fmt.Sprintf("parts for %d tables are staged, and no log has it: it was open, or decided and not published", len(parts))})
 		}
 	}
+}
+
+// begunSince reports whether parts were staged for one of the same id that was begun when
+// the round of this one was open, or later.
+func (l *loggedTxn) begunSince(parts map[twophase.TableID][]stagedPiece) bool {
+	round, err := twophase.ParseRoundID(l.round)
+	if err != nil {
+		return false
+	}
+	for _, pieces := range parts {
+		if slices.ContainsFunc(pieces, func(p stagedPiece) bool { return p.Begun > round.Opened }) {
+			return true
+		}
+	}
+	return false
 }
 
 // fillers bounds the snapshots that stand for those whose manifests were not written.

@@ -152,7 +152,7 @@ func (d *decision) commit(req *CommitRequest) Answer {
 func (d *decision) again(c *Committed) (Answer, bool) {
 	if o := d.Outcome(c.Txn); o != nil {
 		if o.Commit != nil && !o.Commit.samePieces(c) && !d.weak.has(weakAnyDigest) {
-			return refuse(Refused{Reason: ReasonOtherDigests, Txn: c.Txn}), true
+			return refuse(Refused{Reason: ReasonOtherDigests, Txn: c.Txn, Outcome: o}), true
 		}
 		return Answer{Recorded: true}, true
 	}
@@ -218,7 +218,7 @@ func (d *decision) admissible(c *Committed) *Refused {
 		return bad
 	}
 	if id, n, ok := d.CommittedAbove(c.Key, c.Attempt); ok {
-		return &Refused{Reason: ReasonEarlierAttempt, Txn: id, Detail: fmt.Sprintf("attempt %d is committed", n)}
+		return &Refused{Reason: ReasonEarlierAttempt, Txn: id, Detail: fmt.Sprintf("attempt %d is committed", n), Outcome: d.Outcome(id)}
 	}
 	return d.earlierAttempts(c)
 }
@@ -274,7 +274,7 @@ func (d *decision) earlierAttempts(c *Committed) *Refused {
 		case o == nil:
 			return &Refused{Reason: ReasonEarlierAttempt, Txn: id, Detail: fmt.Sprintf("attempt %d is undecided or forgotten", n)}
 		case o.Commit != nil:
-			return &Refused{Reason: ReasonEarlierAttempt, Txn: id, Detail: fmt.Sprintf("attempt %d is committed", n)}
+			return &Refused{Reason: ReasonEarlierAttempt, Txn: id, Detail: fmt.Sprintf("attempt %d is committed", n), Outcome: o}
 		}
 	}
 	return nil

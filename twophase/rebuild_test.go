@@ -164,3 +164,32 @@ func TestRebuiltOnlyAtTheBeginning(t *testing.T) {
 		t.Errorf("a record behind the last one: shown %d", done.Shown())
 	}
 }
+
+// A committed attempt is found from AttemptsAhead below it, and not from further below.
+func TestCommittedAbove(t *testing.T) {
+	id := twophase.DeriveTxnID("c", "k", 20)
+	table := twophase.Registered{Table: "t1", Name: "orders", URI: "u1", Version: 17, Marker: 40, Mode: twophase.ModeOpen}
+	s := rebuilt(t, &twophase.Rebuilt{Snapshot: 41, Tables: []twophase.Registered{table}, Shown: 42, Known: []twophase.Known{
+		{Txn: id, Snapshot: 40, Parts: []twophase.KnownPart{{Table: "t1", Digests: []twophase.Digest{{9}}, Version: 16, Change: 39}}},
+	}})
+	for attempt := uint32(0); attempt <= 20; attempt++ {
+		want := attempt < 20 && attempt+twophase.AttemptsAhead >= 20
+		got, n, ok := s.CommittedAbove("k", attempt)
+		if ok != want || ok && (got != id || n != 20) {
+			t.Errorf("above %d: %s, attempt %d, %t", attempt, got, n, ok)
+		}
+		c := &twophase.Committed{
+			Txn: twophase.DeriveTxnID("c", "k", attempt), Key: "k", Attempt: attempt, Begun: s.Next(),
+			Parts: []twophase.Part{{Table: "t1", Digests: []twophase.Digest{{1}}}},
+		}
+		d := twophase.Decide(s, []twophase.Request{{Commit: &twophase.CommitRequest{Record: c}}}, twophase.DecideInput{MaxBytes: 1 << 20, Limit: 1 << 20})
+		r := d.Answers[0].Refused
+		told := r != nil && r.Outcome != nil && r.Outcome.Commit != nil
+		if above := told && r.Reason == twophase.ReasonEarlierAttempt && r.Txn == id && attempt < 20; above != want {
+			t.Errorf("commit of attempt %d: %+v", attempt, d.Answers[0])
+		}
+		if attempt == 20 && (!told || r.Reason != twophase.ReasonOtherDigests) {
+			t.Errorf("commit of attempt %d: %+v", attempt, d.Answers[0])
+		}
+	}
+}

@@ -68,6 +68,9 @@ type Refused struct {
 	Detail string
 	// Refs are objects with facts that must be fetched first (ReasonNeedFacts).
 	Refs []ObjectRef
+	// Outcome is what the fold said of Txn, where the refusal rests on that: it may be
+	// forgotten when somebody asks again. Nil if nothing. It is the fold's, not to be changed.
+	Outcome *Outcome
 }
 
 func (r *Refused) Error() string {

@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -34,6 +36,17 @@ type RoundID struct {
 }
 
 func (r RoundID) String() string { return fmt.Sprintf("%d.%d", r.Opened, r.Index) }
+
+// ParseRoundID reads what String writes.
+func ParseRoundID(s string) (RoundID, error) {
+	opened, index, ok := strings.Cut(s, ".")
+	at, err := strconv.ParseUint(opened, 10, 64)
+	n, err2 := strconv.ParseUint(index, 10, 32)
+	if !ok || err != nil || err2 != nil {
+		return RoundID{}, fmt.Errorf("round %q: want POSITION.INDEX", s)
+	}
+	return RoundID{Opened: Position(at), Index: uint32(n)}, nil
+}
 
 // Compare orders rounds by opening.
 func (r RoundID) Compare(o RoundID) int {

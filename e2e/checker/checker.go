@@ -49,7 +49,9 @@ type Transaction struct {
 	Snapshot uint64
 }
 
-// Run is everything that a check needs.
+// Run is everything that a check needs. Its clients used each key once: whoever uses one
+// again after the catalog has forgotten it gets the same id, and an id that a log holds
+// twice is what a check is there to find.
 type Run struct {
 	// Warehouse is the folder that holds `_txcoord`.
 	Warehouse string
