@@ -104,7 +104,7 @@ var rules = []rule{
 	},
 	{
 		pkg: "coordinator/telemetry/export", own: []string{"=coordinator/telemetry"},
-		external: []string{"go.opentelemetry.io", "github.com/prometheus/client_golang", "google.golang.org/genproto/googleapis/rpc/code", "=google.golang.org/grpc/codes", "=google.golang.org/grpc/metadata", "=google.golang.org/grpc/stats", "=google.golang.org/grpc/status"},
+		external: []string{"go.opentelemetry.io", "github.com/prometheus/client_golang", "google.golang.org/genproto/googleapis/rpc/code", "=google.golang.org/grpc/codes", "=google.golang.org/grpc/metadata", "=google.golang.org/grpc/peer", "=google.golang.org/grpc/stats", "=google.golang.org/grpc/status"},
 	},
 	{pkg: "coordinator/access", own: []string{"=coordinator/quota"}, external: []string{"github.com/coreos/go-oidc/v3", "github.com/go-jose/go-jose/v4", "go.yaml.in/yaml/v3"}},
 	{

@@ -293,7 +293,7 @@ func contenders(ctx context.Context, o options) ([]contend.Contender, error) {
 		if err != nil {
 			return nil, err
 		}
-		if all[observedName], err = observed(ctx, o, launch); err != nil {
+		if err := looked(ctx, o, launch, all); err != nil {
 			return nil, err
 		}
 		for name, mode := range map[string]txcoordv1.TableMode{
@@ -326,33 +326,43 @@ func contenders(ctx context.Context, o options) ([]contend.Contender, error) {
 	return chosen, nil
 }
 
-// observedName is the contender that is looked at.
-const observedName = "txcoord-observed"
+// The contenders that are looked at, and by what: by telemetry, by access control, by both.
+const (
+	telemetryName = "txcoord-telemetry"
+	accessName    = "txcoord-access"
+	observedName  = "txcoord-observed"
+)
 
-// observed is txcoord with everything on by which it is looked at: an address for
-// scrapes, and a receiver of metrics and of traces of one transaction in a hundred. And it
-// looks at who calls: each call shows a token, which an access file has a role for.
-func observed(ctx context.Context, o options, launch launch) (contend.Contender, error) {
-	c := contend.Txcoord{Label: observedName, Objects: openFiles, Mode: txcoordv1.TableMode_TABLE_MODE_EXCLUSIVE}
-	if !slices.Contains(o.contenders, observedName) {
-		return c, nil
+// looked adds txcoord with that on by which it is looked at: an address for scrapes, and a
+// receiver of metrics and of traces of one transaction in a hundred; and that it looks at
+// who calls: each call shows a token, which an access file has a role for.
+func looked(ctx context.Context, o options, launch launch, all map[string]contend.Contender) error {
+	names := []string{telemetryName, accessName, observedName}
+	if !slices.ContainsFunc(o.contenders, func(name string) bool { return slices.Contains(names, name) }) {
+		return nil
 	}
 	if o.profile != "" || o.simulated {
-		return nil, fmt.Errorf("contender %s is cmd/txcoord as it is: without -profile and -stores sim", observedName)
+		return fmt.Errorf("contenders %v are cmd/txcoord as it is: without -profile and -stores sim", names)
 	}
 	sink, err := contend.NewSink(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("receive traces: %w", err)
+		return fmt.Errorf("receive traces: %w", err)
 	}
 	token, file, err := accessFile(o.config.Dir)
 	if err != nil {
-		return nil, fmt.Errorf("write an access file: %w", err)
+		return fmt.Errorf("write an access file: %w", err)
 	}
-	c.Token = func() (string, error) { return token, nil }
-	c.Launch = func(dir string) (contend.Running, error) {
-		return launch(dir, "--admin-listen", "127.0.0.1:0", "--otlp-endpoint", sink, "--trace-sample", "0.01", "--access", file)
+	telemetry := []string{"--admin-listen", "127.0.0.1:0", "--otlp-endpoint", sink, "--trace-sample", "0.01"}
+	guarded := []string{"--access", file}
+	for name, flags := range map[string][]string{telemetryName: telemetry, accessName: guarded, observedName: slices.Concat(telemetry, guarded)} {
+		c := contend.Txcoord{Label: name, Objects: openFiles, Mode: txcoordv1.TableMode_TABLE_MODE_EXCLUSIVE}
+		if name != telemetryName {
+			c.Token = func() (string, error) { return token, nil }
+		}
+		c.Launch = func(dir string) (contend.Running, error) { return launch(dir, flags...) }
+		all[name] = c
 	}
-	return c, nil
+	return nil
 }
 
 // accessFile lets the benchmark's clients in, by a token.

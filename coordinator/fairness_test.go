@@ -63,7 +63,7 @@ func TestLightIsInTheNextEntry(t *testing.T) {
 	w.create("t", twophase.ModeExclusive)
 	w.commit("warm", blind("t", "warm"))
 	as := func(who, key string) chan error {
-		ctx, done := quota.WithCaller(w.ctx(), quota.Caller{Name: who}), make(chan error, 1)
+		ctx, done := quota.WithCaller(w.ctx(), &quota.Caller{Name: who}), make(chan error, 1)
 		go func() {
 			_, _, err := w.catalog.CommitOnce(ctx, once(key, blind("t", key)))
 			done <- err

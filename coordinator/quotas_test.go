@@ -28,7 +28,7 @@ func (w *world) held(who string) [2]int64 {
 	return [2]int64{w.catalog.Held(who, quota.OpenTransactions), w.catalog.Held(who, quota.StagedBytes)}
 }
 
-func (w *world) as(c quota.Caller) context.Context { return quota.WithCaller(w.ctx(), c) }
+func (w *world) as(c quota.Caller) context.Context { return quota.WithCaller(w.ctx(), &c) }
 
 // overQuota checks a refusal.
 func overQuota(t *testing.T, err error, reason coordinator.Reason, want coordinator.LimitDetail) {

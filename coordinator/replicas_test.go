@@ -139,3 +139,30 @@ func TestCheckpointsOfTwoReplicas(t *testing.T) {
 		late.stop()
 	}
 }
+
+// The name of a table is found by all that Table finds it by, and as soon: that another
+// replica brought it in a moment ago is no reason to judge a caller by what it said (R5).
+func TestNameOf(t *testing.T) {
+	t.Parallel()
+	one := &world{cfg: coordinator.Config{SharedStore: true}}
+	one.open(t)
+	two := &world{objects: one.objects, shared: one.store, cfg: coordinator.Config{SharedStore: true}}
+	two.open(t)
+	one.create("t", twophase.ModeOpen)
+	info, err := one.catalog.Table(one.ctx(), "t")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range []*world{two, one} {
+		for _, ref := range []string{string(info.ID), info.URI, "t"} {
+			if name, ok := w.catalog.NameOf(w.ctx(), ref); !ok || name != "t" {
+				t.Errorf("%s: %q, %t", ref, name, ok)
+			}
+		}
+		for _, ref := range []string{"", "T", "nowhere", "t-0000000000000000", "file:///w/nowhere"} {
+			if name, ok := w.catalog.NameOf(w.ctx(), ref); ok || name != "" {
+				t.Errorf("%s: %q", ref, name)
+			}
+		}
+	}
+}

@@ -41,20 +41,8 @@ func (c *Catalog) foldedTable(ref string) (TableInfo, error) {
 	if ref == "" {
 		return TableInfo{}, fieldError("table", "", "is missing", "name a table by name, id or URI")
 	}
-	key := ref
-	if isURI(ref) {
-		if uri, err := canonicalTable(ref); err == nil {
-			key = uri
-		}
-	}
 	var info TableInfo
-	found := false
-	c.ledger.read(func(s *twophase.State) {
-		if t, ok := s.TableNamed(key); ok {
-			info, found = infoOf(t), true
-		}
-	})
-	if !found {
+	if !c.inFold(ref, func(t *twophase.Table) { info = infoOf(t) }) {
 		return TableInfo{}, &Error{
 			Reason: TableNotFound, Message: fmt.Sprintf("table %q is not in catalog %s", clip(tables.WithoutPassword(ref), 256), c.cfg.Name),
 			Field: &FieldDetail{Field: "table", Value: clip(tables.WithoutPassword(ref), 256), Remedy: "register the table first, or check its name"},
@@ -64,8 +52,35 @@ func (c *Catalog) foldedTable(ref string) (TableInfo, error) {
 	return info, nil
 }
 
+// inFold finds a table in the fold, which is not to be kept.
+func (c *Catalog) inFold(ref string, f func(*twophase.Table)) bool {
+	if isURI(ref) {
+		if uri, err := canonicalTable(ref); err == nil {
+			ref = uri
+		}
+	}
+	found := false
+	c.ledger.read(func(s *twophase.State) {
+		t, ok := s.TableNamed(ref)
+		if found = ok; ok {
+			f(t)
+		}
+	})
+	return found
+}
+
 // Table finds a table by name, id or URI. It reads no log.
 func (c *Catalog) Table(_ context.Context, ref string) (TableInfo, error) { return c.table(ref) }
+
+// NameOf is the name of a table that is called by name, id or URI; false where Table finds
+// none.
+func (c *Catalog) NameOf(_ context.Context, ref string) (name string, ok bool) {
+	if c.inFold(ref, func(t *twophase.Table) { name = t.Name }) {
+		return name, true
+	}
+	info, err := c.table(ref) // another replica may just have brought it in
+	return info.Name, err == nil
+}
 
 func isURI(s string) bool {
 	return strings.HasPrefix(s, "/") || strings.Contains(s, "://") || strings.HasPrefix(s, "file:")

@@ -94,7 +94,12 @@ func CanonicalURI(raw string) (string, error) {
 var credentials = regexp.MustCompile(`//[^/@]*:[^/]*@`)
 
 // WithoutPassword is what was given for a table, or its place, as a message may show it.
-func WithoutPassword(ref string) string { return credentials.ReplaceAllString(ref, "//…@") }
+func WithoutPassword(ref string) string {
+	if !strings.Contains(ref, "@") {
+		return ref
+	}
+	return credentials.ReplaceAllString(ref, "//…@")
+}
 
 // What file systems bound: a name, and a whole path, in which the names that a table's
 // log has below its root need room.

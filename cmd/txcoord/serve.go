@@ -77,7 +77,7 @@ func serve(ctx context.Context, c *Config, catalog string, out, log io.Writer) (
 	server, err := rpc.NewServer(rpc.Config{
 		Find: running.find, Dial: dial, Version: version(), Limits: c.rpc, Quota: c.quota, Log: logger,
 		Access: guards.access, TLS: guards.tls, Audit: guards.audit,
-		Stats: observed.telemetry.Server(),
+		Calls: observed.telemetry.Calls(),
 	})
 	if err != nil {
 		return err

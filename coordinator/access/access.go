@@ -53,6 +53,22 @@ type rules struct {
 	policy  *Policy
 	tokens  tokens
 	issuers []*issuer
+	// from is which issuer good tokens say that they are from.
+	from origins
+}
+
+// issuerOf is the issuer that a token says that it is from; nil if none of ours.
+func (r *rules) issuerOf(raw string, hash digest) *issuer {
+	if is := r.from.recall(hash); is != nil {
+		return is
+	}
+	name := issuerOf(raw)
+	for _, is := range r.issuers {
+		if is.Issuer.Issuer == name {
+			return is
+		}
+	}
+	return nil
 }
 
 // keep goes on with the issuers of the rules before that are still the same, and so
@@ -173,6 +189,28 @@ type Proof struct {
 	Certificate *x509.Certificate
 	// UID is the user at the other end of a Unix socket; nil if there is none.
 	UID *uint32
+
+	// peer is whom the connection alone proves, if that was worked out.
+	peer Principal
+}
+
+// OfConnection works out once whom the connection alone proves, for all its calls: a proof
+// with it in place of p says the same.
+func (p Proof) OfConnection() Proof {
+	p.peer = p.atOtherEnd()
+	return p
+}
+
+func (p *Proof) atOtherEnd() Principal {
+	switch {
+	case len(p.peer.Names) > 0:
+		return p.peer
+	case p.Certificate != nil:
+		return certificate(p.Certificate)
+	case p.UID != nil:
+		return Principal{Names: []string{fmt.Sprintf("unix:%d", *p.UID)}}
+	}
+	return Principal{Names: []string{Anonymous}}
 }
 
 // Authenticate says who showed a proof. Who shows a wrong one is refused, and not
@@ -181,13 +219,17 @@ func (a *Access) Authenticate(ctx context.Context, p Proof) (Principal, error) {
 	if p.Authorization != "" {
 		return a.bearer(ctx, p.Authorization)
 	}
-	switch {
-	case p.Certificate != nil:
-		return certificate(p.Certificate), nil
-	case p.UID != nil:
-		return Principal{Names: []string{fmt.Sprintf("unix:%d", *p.UID)}}, nil
+	if c := p.Certificate; c != nil && a.time().After(c.NotAfter) { // it was good when the connection was made
+		return Principal{}, fmt.Errorf("%w: the client certificate ended at %s; connect again, with another one", ErrUnauthenticated, c.NotAfter.Format(time.RFC3339))
 	}
-	return Principal{Names: []string{Anonymous}}, nil
+	return p.atOtherEnd(), nil
+}
+
+func (a *Access) time() time.Time {
+	if a == nil {
+		return time.Now()
+	}
+	return a.clock()
 }
 
 func (a *Access) bearer(ctx context.Context, header string) (Principal, error) {
@@ -198,17 +240,19 @@ func (a *Access) bearer(ctx context.Context, header string) (Principal, error) {
 	if a == nil {
 		return Principal{}, fmt.Errorf("%w: this server knows no tokens; start it with --access", ErrUnauthenticated)
 	}
-	r := a.now.Load()
+	r, hash := a.now.Load(), hashToken(secret)
 	if strings.HasPrefix(secret, tokenPrefix) {
-		return r.tokens.principal(secret, a.clock())
+		return r.tokens.principal(hash, a.clock())
 	}
-	iss := issuerOf(secret)
-	for _, is := range r.issuers {
-		if is.Issuer.Issuer == iss {
-			return is.principal(ctx, secret, a.clock())
-		}
+	is := r.issuerOf(secret, hash)
+	if is == nil {
+		return Principal{}, fmt.Errorf("%w: the token is not known", ErrUnauthenticated)
 	}
-	return Principal{}, fmt.Errorf("%w: the token is not known", ErrUnauthenticated)
+	who, err := is.principal(ctx, secret, hash, a.clock())
+	if err == nil {
+		r.from.remember(hash, is)
+	}
+	return who, err
 }
 
 // certificate names a client by everything that its certificate vouches for.

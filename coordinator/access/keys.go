@@ -5,7 +5,6 @@ import (
 	"crypto/ecdsa"
 	"crypto/ed25519"
 	"crypto/rsa"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"slices"
@@ -45,7 +44,7 @@ type generation struct {
 	keys   []jose.JSONWebKey
 
 	mu    sync.Mutex
-	known map[[sha256.Size]byte]checked
+	known map[digest]checked
 }
 
 type checked struct {
@@ -53,33 +52,33 @@ type checked struct {
 	until time.Time
 }
 
-func (g *generation) recall(raw string, now time.Time) (Principal, bool) {
-	key := sha256.Sum256([]byte(raw))
+func (g *generation) recall(hash digest, now time.Time) (Principal, bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	hit, ok := g.known[key]
+	hit, ok := g.known[hash]
 	return hit.who, ok && now.Before(hit.until)
 }
 
-func (g *generation) remember(raw string, who Principal, end, now time.Time) {
+func (g *generation) remember(hash digest, who Principal, end, now time.Time) {
 	until := now.Add(checkedFor)
 	if end.Before(until) {
 		until = end
 	}
-	key := sha256.Sum256([]byte(raw))
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if len(g.known) >= checkedMost {
 		clear(g.known)
 	}
-	g.known[key] = checked{who, until}
+	g.known[hash] = checked{who, until}
 }
 
-// verify checks a token: errNoKey and errSignature are about these keys, all else that
+// verify checks a token as of now: errNoKey and errSignature are about these keys, all else that
 // is wrong with it is so with any keys.
-func (g *generation) verify(ctx context.Context, raw string) (*oidc.IDToken, error) {
+func (g *generation) verify(ctx context.Context, raw string, now time.Time) (*oidc.IDToken, error) {
 	look := &look{keys: g.keys}
-	token, err := oidc.NewVerifier(g.issuer, look, g.config).Verify(ctx, raw)
+	config := *g.config
+	config.Now = func() time.Time { return now }
+	token, err := oidc.NewVerifier(g.issuer, look, &config).Verify(ctx, raw)
 	if look.err != nil {
 		return nil, look.err
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
@@ -45,21 +46,21 @@ func (i *Issuer) check(at string, taken map[string]bool) error {
 
 // principal says whose token it is. Where no known key has signed it, the issuer is
 // asked for its keys; while those cannot be had, nobody knows whether it is good.
-func (i *issuer) principal(ctx context.Context, raw string, now time.Time) (Principal, error) {
+func (i *issuer) principal(ctx context.Context, raw string, hash digest, now time.Time) (Principal, error) {
 	keys, err := i.keys(ctx, now)
 	if err != nil {
 		return Principal{}, err
 	}
-	if who, ok := keys.recall(raw, now); ok {
+	if who, ok := keys.recall(hash, now); ok {
 		return who, nil
 	}
-	token, err := keys.verify(ctx, raw)
+	token, err := keys.verify(ctx, raw, now)
 	if errors.Is(err, errNoKey) || errors.Is(err, errSignature) {
 		newer, away := i.newer(ctx, keys, now)
 		switch {
 		case away == nil:
 			keys = newer
-			token, err = keys.verify(ctx, raw)
+			token, err = keys.verify(ctx, raw, now)
 		case errors.Is(err, errNoKey):
 			return Principal{}, away
 		}
@@ -71,7 +72,7 @@ func (i *issuer) principal(ctx context.Context, raw string, now time.Time) (Prin
 	if err != nil {
 		return Principal{}, err
 	}
-	keys.remember(raw, who, token.Expiry, now)
+	keys.remember(hash, who, token.Expiry, now)
 	return who, nil
 }
 
@@ -92,6 +93,32 @@ func issuerOf(raw string) string {
 		return ""
 	}
 	return claims.Issuer
+}
+
+// origins are the issuers that tokens say that they are from, so that it is not read out of
+// each with each call. It says nothing of whether they are good, which the issuer is asked
+// for all the same; but only those that were take up room.
+type origins struct {
+	mu sync.RWMutex
+	m  map[digest]*issuer
+}
+
+func (o *origins) recall(hash digest) *issuer {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	return o.m[hash]
+}
+
+func (o *origins) remember(hash digest, is *issuer) {
+	if o.recall(hash) != nil {
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.m == nil || len(o.m) >= checkedMost {
+		o.m = map[digest]*issuer{}
+	}
+	o.m[hash] = is
 }
 
 func (i *issuer) from(token *oidc.IDToken) (Principal, error) {

@@ -6,7 +6,6 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"fmt"
-	"strings"
 	"time"
 )
 
@@ -30,17 +29,24 @@ func NewToken(principal string, notAfter *time.Time) (secret string, t Token) {
 	var b [32]byte
 	_, _ = rand.Read(b[:])
 	secret = tokenPrefix + base64.RawURLEncoding.EncodeToString(b[:])
-	return secret, Token{Principal: principal, SHA256: hashToken(secret), NotAfter: notAfter}
+	h := hashToken(secret)
+	return secret, Token{Principal: principal, SHA256: hex.EncodeToString(h[:]), NotAfter: notAfter}
 }
 
-func hashToken(secret string) string {
-	h := sha256.Sum256([]byte(secret))
-	return hex.EncodeToString(h[:])
-}
+func hashToken(secret string) digest { return sha256.Sum256([]byte(secret)) }
+
+// digest is the hash of a secret.
+type digest = [sha256.Size]byte
 
 // tokens are static tokens by hash. Looking up the hash of what was sent tells
 // nobody how much of a secret was right.
-type tokens map[string]Token
+type tokens map[digest]known
+
+// known is a token with what follows from it, made once.
+type known struct {
+	Token
+	who Principal
+}
 
 func newTokens(all []Token) (tokens, error) {
 	out := tokens{}
@@ -53,22 +59,22 @@ func newTokens(all []Token) (tokens, error) {
 		case err != nil || len(h) != sha256.Size:
 			return nil, fmt.Errorf("%s.sha256: want 64 hex digits; `txcoord access token` makes them", at)
 		}
-		key := strings.ToLower(t.SHA256)
+		key := digest(h)
 		if _, ok := out[key]; ok {
 			return nil, fmt.Errorf("%s.sha256: stands there twice", at)
 		}
-		out[key] = t
+		out[key] = known{t, Principal{Names: []string{"token:" + t.Principal}}}
 	}
 	return out, nil
 }
 
-func (t tokens) principal(secret string, now time.Time) (Principal, error) {
-	known, ok := t[hashToken(secret)]
+func (t tokens) principal(hash digest, now time.Time) (Principal, error) {
+	known, ok := t[hash]
 	switch {
 	case !ok:
 		return Principal{}, fmt.Errorf("%w: the token is not known", ErrUnauthenticated)
 	case known.NotAfter != nil && !now.Before(*known.NotAfter):
 		return Principal{}, fmt.Errorf("%w: the token of %s ended at %s", ErrUnauthenticated, known.Principal, known.NotAfter.Format(time.RFC3339))
 	}
-	return Principal{Names: []string{"token:" + known.Principal}}, nil
+	return known.who, nil
 }

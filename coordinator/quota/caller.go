@@ -13,13 +13,15 @@ type Caller struct {
 
 type callerKey struct{}
 
-// WithCaller says on whose behalf something is done.
-func WithCaller(ctx context.Context, c Caller) context.Context {
+// WithCaller says on whose behalf something is done. c does not change from then on.
+func WithCaller(ctx context.Context, c *Caller) context.Context {
 	return context.WithValue(ctx, callerKey{}, c)
 }
 
 // CallerOf is on whose behalf something is done.
 func CallerOf(ctx context.Context) Caller {
-	c, _ := ctx.Value(callerKey{}).(Caller)
-	return c
+	if c, ok := ctx.Value(callerKey{}).(*Caller); ok {
+		return *c
+	}
+	return Caller{}
 }

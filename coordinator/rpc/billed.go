@@ -2,10 +2,7 @@ package rpc
 
 import (
 	"context"
-	"net"
 	"time"
-
-	"google.golang.org/grpc/peer"
 
 	"github.com/txcoord/txcoord/coordinator"
 	"github.com/txcoord/txcoord/coordinator/access"
@@ -15,7 +12,7 @@ import (
 // billed is a catalog that counts what is asked of it as one principal's.
 type billed struct {
 	Catalog
-	by quota.Caller
+	by *quota.Caller
 }
 
 // Begin implements Catalog.
@@ -48,35 +45,19 @@ func (b billed) Outcome(ctx context.Context, q coordinator.OutcomeRequest) (coor
 	return b.Catalog.Outcome(quota.WithCaller(ctx, b.by), q)
 }
 
-// payer is who a call counts for, and up to where. Those who do not say who they are
-// count by where they call from: the machine, not the connection, of which one may have
-// as many as it likes.
-func (s *service) payer(ctx context.Context, catalog string) quota.Caller {
-	who := callerOf(ctx).who
-	by := quota.Caller{Name: who.Name(), Limits: s.access.Policy().Quota(who, catalog, s.quota)}
-	if by.Name == access.Anonymous {
-		by.Name += " at " + machine(ctx)
+// payerOf is who a call counts for. Those who do not say who they are count by where they
+// call from: the machine, not the connection, of which one may have as many as it likes.
+func payerOf(c *caller) string {
+	if name := c.who.Name(); name != access.Anonymous {
+		return name
 	}
-	return by
-}
-
-// machine is where a call comes from, without the port.
-func machine(ctx context.Context) string {
-	p, ok := peer.FromContext(ctx)
-	if !ok || p.Addr == nil {
-		return ""
-	}
-	if host, _, err := net.SplitHostPort(p.Addr.String()); err == nil {
-		return host
-	}
-	return p.Addr.Network() // a socket of this machine
+	return c.link.stranger
 }
 
 // count counts a call or a stream until it leaves.
-func (s *service) count(by quota.Caller, catalog string, kind quota.Resource) (leave func(), _ error) {
-	by.Name = catalog + " " + by.Name // names of catalogs have no blanks
-	if err := s.book.Take(by, kind, 1); err != nil {
+func (s *service) count(st *standing, kind quota.Resource) (leave func(), _ error) {
+	if err := s.book.Take(st.account, kind, 1); err != nil {
 		return nil, coordinator.OverQuota(err)
 	}
-	return func() { s.book.Give(by.Name, kind, 1) }, nil
+	return func() { s.book.Give(st.account.Name, kind, 1) }, nil
 }

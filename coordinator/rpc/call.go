@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"google.golang.org/grpc/peer"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
@@ -35,8 +34,9 @@ type service struct {
 	limits  Limits
 	memory  *quota.Budget
 	// quota is that of who has none of its own; book counts calls and streams.
-	quota quota.Limits
-	book  *quota.Book
+	quota     quota.Limits
+	book      *quota.Book
+	standings standings
 	// stopping ends watches; the catalogs end everything else.
 	stopping <-chan struct{}
 }
@@ -45,15 +45,14 @@ type service struct {
 // the catalog's fold holds what the client has seen. Every call begins here, and leaves
 // if it was let in.
 func (s *service) enter(ctx context.Context, q request, kind quota.Resource) (_ Catalog, leave func(), _ error) {
-	c, name, err := s.catalog(ctx, q)
+	c, st, err := s.catalog(ctx, q)
 	if err != nil {
 		return nil, nil, err
 	}
-	by := s.payer(ctx, name)
-	if leave, err = s.count(by, name, kind); err != nil {
+	if leave, err = s.count(st, kind); err != nil {
 		return nil, nil, err
 	}
-	c = billed{Catalog: c, by: by}
+	c = billed{Catalog: c, by: &st.by}
 	if q.GetAtLeastSnapshot() == 0 {
 		return c, leave, nil
 	}
@@ -65,7 +64,7 @@ func (s *service) enter(ctx context.Context, q request, kind quota.Resource) (_ 
 }
 
 // catalog finds the request's, as its caller may see it.
-func (s *service) catalog(ctx context.Context, q request) (Catalog, string, error) {
+func (s *service) catalog(ctx context.Context, q request) (Catalog, *standing, error) {
 	name := q.GetCatalog()
 	if name == "" {
 		name = DefaultCatalog
@@ -73,22 +72,25 @@ func (s *service) catalog(ctx context.Context, q request) (Catalog, string, erro
 	// Who may do nothing in a catalog is not told whether it is there.
 	caller := callerOf(ctx)
 	caller.note.in(name)
-	rights := s.access.Policy().Rights(caller.who, name)
-	if !rights.Any() {
+	st, keep := s.standing(caller, name)
+	if !st.rights.Any() {
 		caller.note.deny()
-		return nil, name, &coordinator.Error{
+		return nil, nil, &coordinator.Error{
 			Reason:  coordinator.PermissionDenied,
 			Message: fmt.Sprintf("%s may do nothing in catalog %q; a role has to be bound to it", text(caller.who.Name(), maxValue), text(name, maxValue)),
 		}
 	}
 	c, err := s.find(name)
 	if err != nil {
-		return nil, name, err
+		return nil, nil, err
+	}
+	if keep != nil { // of catalogs that there are, whatever callers ask for
+		keep()
 	}
 	if s.guarded {
-		c = guard{in: c, rights: rights, who: caller.who, name: name, note: caller.note}
+		c = guard{caller: caller, in: c, rights: st.rights, name: name}
 	}
-	return c, name, nil
+	return c, st, nil
 }
 
 // NoCatalog is the error of a catalog that is not served.
@@ -126,15 +128,10 @@ func setLatest(a proto.Message, c Catalog) {
 
 // client says who asks, for lists: the principal, if there is one, and the address.
 func client(ctx context.Context) string {
-	if who := callerOf(ctx).who; len(who.Names) > 0 && who.Name() != access.Anonymous {
-		return who.Name() + " at " + address(ctx)
+	if c := callerOf(ctx); c != nil && len(c.who.Names) > 0 && c.who.Name() != access.Anonymous {
+		return c.who.Name() + " at " + c.link.address
 	}
 	return address(ctx)
 }
 
-func address(ctx context.Context) string {
-	if p, ok := peer.FromContext(ctx); ok && p.Addr != nil {
-		return p.Addr.String()
-	}
-	return ""
-}
+func address(ctx context.Context) string { return linkOf(ctx).address }

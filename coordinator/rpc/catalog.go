@@ -52,6 +52,8 @@ type Tables interface {
 	Create(ctx context.Context, q coordinator.CreateRequest) (coordinator.TableInfo, []string, error)
 	// Table finds one by name, id or URI. It reads no log.
 	Table(ctx context.Context, ref string) (coordinator.TableInfo, error)
+	// NameOf is the name of one that Table finds.
+	NameOf(ctx context.Context, ref string) (string, bool)
 	// Tables lists them all, by name.
 	Tables(ctx context.Context) ([]coordinator.TableInfo, error)
 	Describe(ctx context.Context, table string) (coordinator.TableDescription, error)

@@ -107,7 +107,7 @@ func (f faults) context(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return status.FromContextError(err).Err()
 	}
-	f.log.LogAttrs(ctx, slog.LevelWarn, "an operation was given up inside the server", append(callerOf(ctx).note.where(), slog.Any("error", err))...)
+	f.log.LogAttrs(ctx, slog.LevelWarn, "an operation was given up inside the server", append(noteOf(ctx).where(), slog.Any("error", err))...)
 	return build(codes.Unavailable, string(coordinator.OutcomeUnknown),
 		"the operation was given up; the same call finds out what became of it", nil)
 }
@@ -115,7 +115,7 @@ func (f faults) context(ctx context.Context, err error) error {
 // broken hides the error behind an id, by which the operator finds it.
 func (f faults) broken(ctx context.Context, err error) error {
 	id := rand.Text()
-	f.log.LogAttrs(ctx, slog.LevelError, "broken invariant", append(callerOf(ctx).note.where(), slog.String("id", id), slog.Any("error", err))...)
+	f.log.LogAttrs(ctx, slog.LevelError, "broken invariant", append(noteOf(ctx).where(), slog.String("id", id), slog.Any("error", err))...)
 	return build(codes.Internal, string(coordinator.BrokenInvariant),
 		fmt.Sprintf("internal error; the server's log has the detail under id %s", id), nil)
 }

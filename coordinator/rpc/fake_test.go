@@ -105,6 +105,11 @@ func (f *fake) Table(_ context.Context, ref string) (coordinator.TableInfo, erro
 	return f.table(ref)
 }
 
+func (f *fake) NameOf(_ context.Context, ref string) (string, bool) {
+	t, err := f.table(ref)
+	return t.Name, err == nil
+}
+
 func (f *fake) Tables(context.Context) ([]coordinator.TableInfo, error) { return f.tables() }
 
 func (f *fake) Describe(_ context.Context, t string) (coordinator.TableDescription, error) {
@@ -206,7 +211,7 @@ type clients struct {
 	server *rpc.Server
 }
 
-func dial(t *testing.T, c rpc.Config) clients {
+func dial(t testing.TB, c rpc.Config) clients {
 	t.Helper()
 	s, err := rpc.NewServer(c)
 	if err != nil {

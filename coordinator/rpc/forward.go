@@ -59,14 +59,11 @@ func (p *peers) close() {
 // same caller. Nobody reads the reply, and since a call may be sent on again while it
 // is under way, each has its own.
 func (s *service) forwarding(ctx context.Context, method string, q proto.Message) context.Context {
-	in, _ := metadata.FromIncomingContext(ctx)
-	if s.peers == nil || len(in.Get(forwardedKey)) > 0 {
+	if s.peers == nil || len(metadata.ValueFromIncomingContext(ctx, forwardedKey)) > 0 {
 		return ctx
 	}
 	out := metadata.Pairs(forwardedKey, "1")
-	for _, v := range in.Get("authorization") {
-		out.Append("authorization", v)
-	}
+	out.Append("authorization", metadata.ValueFromIncomingContext(ctx, "authorization")...)
 	return coordinator.WithForward(ctx, func(ctx context.Context, address string) error {
 		cc, err := s.peers.conn(address)
 		if err != nil {

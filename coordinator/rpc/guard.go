@@ -20,11 +20,10 @@ import (
 // it; one that is not there is judged by what it was called, so that a refusal says
 // nothing about what exists.
 type guard struct {
+	*caller
 	in     Catalog
 	rights *access.Rights
-	who    access.Principal
 	name   string
-	note   *note
 }
 
 var _ Catalog = guard{}
@@ -54,8 +53,8 @@ func (g guard) on(ctx context.Context, ref string, a access.Action) error {
 }
 
 func (g guard) nameOf(ctx context.Context, ref string) string {
-	if t, err := g.in.Table(ctx, ref); err == nil {
-		return t.Name
+	if name, ok := g.in.NameOf(ctx, ref); ok {
+		return name
 	}
 	return ref
 }

@@ -47,6 +47,14 @@ func (g guard) Table(ctx context.Context, ref string) (coordinator.TableInfo, er
 	return g.in.Table(ctx, ref)
 }
 
+// NameOf implements Catalog.
+func (g guard) NameOf(ctx context.Context, ref string) (string, bool) {
+	if name := g.nameOf(ctx, ref); !g.rights.On(name, access.Read) {
+		return "", false
+	}
+	return g.in.NameOf(ctx, ref)
+}
+
 // Tables implements Catalog.
 func (g guard) Tables(ctx context.Context) ([]coordinator.TableInfo, error) {
 	if err := g.onAny(access.Read); err != nil {
@@ -89,7 +97,8 @@ func (g guard) Outcome(ctx context.Context, q coordinator.OutcomeRequest) (coord
 
 // outcome is one as the principal may see it: without tables that it may not.
 func (g guard) outcome(o coordinator.Outcome) coordinator.Outcome {
-	if o.Committed != nil {
+	hidden := func(d coordinator.Delivery) bool { return !g.sees(d.Name) }
+	if o.Committed != nil && slices.ContainsFunc(o.Committed.Tables, hidden) {
 		c := *o.Committed
 		c.Tables = keep(c.Tables, func(d coordinator.Delivery) bool { return g.sees(d.Name) })
 		o.Committed = &c

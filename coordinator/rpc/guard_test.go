@@ -29,7 +29,7 @@ import (
 var principals = []string{"read", "write", "ddl", "fence", "admin", "full", "root", "nobody"}
 
 // accessFile lets them in, each with a token of its own.
-func accessFile(t *testing.T) (a *access.Access, tokens map[string]string) {
+func accessFile(t testing.TB) (a *access.Access, tokens map[string]string) {
 	t.Helper()
 	tokens = map[string]string{}
 	all := "[read, write, ddl, fence, admin]"
@@ -59,6 +59,22 @@ func accessFile(t *testing.T) (a *access.Access, tokens map[string]string) {
 		t.Fatal(err)
 	}
 	return a, tokens
+}
+
+// bound is an access file by which some may do everything.
+func bound(t testing.TB, names ...string) *access.Access {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "access.yaml")
+	file := "roles: {all: [{catalogs: ['*'], tables: ['*'], actions: [read, write, ddl, fence, admin]}]}\n" +
+		"bindings: [{role: all, principals: ['" + strings.Join(names, "', '") + "']}]\n"
+	if err := os.WriteFile(path, []byte(file), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a, err := access.Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
 }
 
 func as(ctx context.Context, token string) context.Context {

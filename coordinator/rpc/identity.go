@@ -8,10 +8,8 @@ import (
 	"sync"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/metadata"
-	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
 	"github.com/txcoord/txcoord/coordinator"
@@ -22,19 +20,46 @@ import (
 // caller is who makes a call, and what is noted about it.
 type caller struct {
 	who  access.Principal
-	note *note
+	link *link
+	note note
+}
+
+// identity is the context of a call whose caller is known.
+type identity struct {
+	context.Context
+	caller caller
 }
 
 type callerKey struct{}
 
-func callerOf(ctx context.Context) caller {
-	c, _ := ctx.Value(callerKey{}).(caller)
+// Value implements context.Context.
+func (i *identity) Value(key any) any {
+	if key == (callerKey{}) {
+		return &i.caller
+	}
+	return i.Context.Value(key)
+}
+
+// callerOf is nil where none is known.
+func callerOf(ctx context.Context) *caller {
+	c, _ := ctx.Value(callerKey{}).(*caller)
 	return c
+}
+
+// noteOf is nil where nothing is noted.
+func noteOf(ctx context.Context) *note {
+	if c := callerOf(ctx); c != nil {
+		return &c.note
+	}
+	return nil
 }
 
 // note collects what the audit log says of a call: which tables it asked for which
 // actions, and whether one was refused. A nil note takes nothing down.
 type note struct {
+	// audited: somebody reads what was asked for.
+	audited bool
+
 	mu     sync.Mutex
 	asked  []asked
 	denied bool
@@ -53,7 +78,7 @@ type asked struct {
 const askedMost = 64
 
 func (n *note) on(table string, a access.Action) {
-	if n == nil {
+	if n == nil || !n.audited {
 		return
 	}
 	n.mu.Lock()
@@ -112,16 +137,20 @@ func (n *note) deny() {
 // identify finds out who calls. Health checks need not say; everybody else whose
 // proof is wrong is refused here, before anything of the request is looked at.
 func (i interceptors) identify(ctx context.Context, method string) (context.Context, error) {
-	c := caller{note: &note{}}
+	out := &identity{Context: ctx, caller: caller{link: linkOf(ctx), note: note{audited: i.audit != nil}}}
 	if healthMethods[method] {
-		return context.WithValue(ctx, callerKey{}, c), nil
+		return out, nil
 	}
-	who, err := i.access.Authenticate(ctx, proof(ctx))
+	p := out.caller.link.proof
+	if all := metadata.ValueFromIncomingContext(ctx, "authorization"); len(all) > 0 {
+		p.Authorization = all[0]
+	}
+	who, err := i.access.Authenticate(ctx, p)
 	if err != nil {
 		return ctx, i.faults.status(ctx, unauthenticated(err))
 	}
-	c.who = who
-	return coordinator.WithSubject(context.WithValue(ctx, callerKey{}, c), &c.note.subject), nil
+	out.caller.who = who
+	return coordinator.WithSubject(out, &out.caller.note.subject), nil
 }
 
 var healthMethods = map[string]bool{
@@ -133,26 +162,6 @@ func unauthenticated(err error) error {
 		return &coordinator.Error{Reason: coordinator.StoreUnavailable, Message: "who you are cannot be found out now: " + err.Error(), Cause: err}
 	}
 	return &coordinator.Error{Reason: coordinator.Unauthenticated, Message: err.Error()}
-}
-
-// proof is what the connection and the call's headers show.
-func proof(ctx context.Context) (out access.Proof) {
-	if all := metadata.ValueFromIncomingContext(ctx, "authorization"); len(all) > 0 {
-		out.Authorization = all[0]
-	}
-	p, ok := peer.FromContext(ctx)
-	if !ok {
-		return out
-	}
-	switch info := p.AuthInfo.(type) {
-	case credentials.TLSInfo:
-		if len(info.State.VerifiedChains) > 0 {
-			out.Certificate = info.State.VerifiedChains[0][0]
-		}
-	case socketPeer:
-		out.UID = &info.uid
-	}
-	return out
 }
 
 func (i interceptors) identifyUnary(ctx context.Context, q any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
@@ -193,17 +202,16 @@ func (i interceptors) audited(ctx context.Context, method string, err error) {
 	if i.audit == nil {
 		return
 	}
-	c, st := callerOf(ctx), status.Convert(err)
-	principal := c.who.Name()
-	if c.note == nil {
-		principal = unproven
+	c, st, principal := callerOf(ctx), status.Convert(err), unproven
+	if c != nil {
+		principal = c.who.Name()
 	}
 	all := []slog.Attr{
 		slog.String("principal", principal), slog.String("client", address(ctx)), slog.String("method", method),
 	}
-	all = append(all, c.note.where()...)
-	more, refused := false, c.note == nil
-	if n := c.note; n != nil {
+	all = append(all, noteOf(ctx).where()...)
+	more, refused := false, c == nil
+	if n := noteOf(ctx); n != nil {
 		n.mu.Lock()
 		refused = n.denied
 		var tables []string
@@ -225,7 +233,7 @@ func (i interceptors) audited(ctx context.Context, method string, err error) {
 	if err != nil {
 		all = append(all, slog.String("reason", reasonOf(st)))
 	}
-	if c.note == nil {
+	if c == nil {
 		all = append(all, slog.String("detail", text(st.Message(), maxText))) // what is wrong with the proof, never the proof
 	}
 	i.audit.LogAttrs(ctx, slog.LevelInfo, "call", all...)

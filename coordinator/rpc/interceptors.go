@@ -26,6 +26,15 @@ type interceptors struct {
 	stopping <-chan struct{}
 }
 
+func newInterceptors(c Config, stopping <-chan struct{}) interceptors {
+	return interceptors{faults: faults{log: c.Log}, access: c.Access, audit: c.Audit, log: c.Log, limits: c.Limits, stopping: stopping}
+}
+
+// unary are those of calls with one request, the outermost first.
+func (i interceptors) unary() []grpc.UnaryServerInterceptor {
+	return []grpc.UnaryServerInterceptor{i.identifyUnary, i.logUnary, i.recoverUnary, i.limitUnary}
+}
+
 func (i interceptors) logUnary(
 	ctx context.Context, q any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler,
 ) (any, error) {
@@ -61,7 +70,7 @@ func (i interceptors) report(ctx context.Context, method string, start time.Time
 		slog.String("method", method), slog.String("code", st.Code().String()),
 		slog.Duration("took", time.Since(start)), slog.String("client", client(ctx)),
 	}
-	all = append(all, callerOf(ctx).note.where()...)
+	all = append(all, noteOf(ctx).where()...)
 	if err != nil {
 		all = append(all, slog.String("reason", reasonOf(st)), slog.String("message", st.Message()))
 	}

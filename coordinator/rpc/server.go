@@ -15,7 +15,6 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/reflection"
-	"google.golang.org/grpc/stats"
 
 	"github.com/txcoord/txcoord/coordinator"
 	"github.com/txcoord/txcoord/coordinator/access"
@@ -46,8 +45,8 @@ type Config struct {
 	// Audit gets a line for every call that asks for more than reading, and for every
 	// one that is refused for who makes it. Nil: no lines.
 	Audit *slog.Logger
-	// Stats is told of every call; nil for nobody.
-	Stats stats.Handler
+	// Calls is told of every call but health checks; nil for nobody.
+	Calls Calls
 	// Log takes what clients may not see. Nil discards it.
 	Log *slog.Logger
 }
@@ -68,32 +67,15 @@ const pingTimeout = 10 * time.Second
 
 // NewServer builds a server with health and reflection.
 func NewServer(c Config) (*Server, error) {
-	if len(c.Catalogs) == 0 && c.Find == nil {
-		return nil, errors.New("no catalog to serve")
-	}
-	if c.Find == nil {
-		c.Find = inMap(c.Catalogs)
-	}
-	if err := c.Limits.Validate(); err != nil {
+	if err := c.complete(); err != nil {
 		return nil, err
 	}
-	if err := c.Quota.Validate(); err != nil {
-		return nil, err
-	}
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
-	}
-	c.Limits = c.Limits.withDefaults()
 	s := &Server{health: health.NewServer(), stopping: make(chan struct{})}
 	if c.Dial != nil {
 		s.peers = &peers{dial: c.Dial, conns: map[string]*grpc.ClientConn{}}
 	}
 	s.grpc = grpc.NewServer(options(c, s.stopping)...)
-	register(s.grpc, &service{
-		find: c.Find, peers: s.peers, access: c.Access, guarded: c.Access != nil || c.Audit != nil, faults: faults{log: c.Log}, version: c.Version, limits: c.Limits,
-		quota: c.Quota, book: &quota.Book{},
-		memory: &quota.Budget{Name: "stream_bytes", Limit: int64(c.Limits.StreamBytes)}, stopping: s.stopping,
-	})
+	register(c.registrar(s.grpc), newService(c, s.peers, s.stopping))
 	healthpb.RegisterHealthServer(s.grpc, s.health)
 	reflection.Register(s.grpc)
 	for name := range s.grpc.GetServiceInfo() {
@@ -103,6 +85,35 @@ func NewServer(c Config) (*Server, error) {
 		s.SetServing(name, true)
 	}
 	return s, nil
+}
+
+// complete refuses what makes no sense, and fills in defaults.
+func (c *Config) complete() error {
+	if len(c.Catalogs) == 0 && c.Find == nil {
+		return errors.New("no catalog to serve")
+	}
+	if c.Find == nil {
+		c.Find = inMap(c.Catalogs)
+	}
+	if err := c.Limits.Validate(); err != nil {
+		return err
+	}
+	if err := c.Quota.Validate(); err != nil {
+		return err
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	c.Limits = c.Limits.withDefaults()
+	return nil
+}
+
+func newService(c Config, p *peers, stopping <-chan struct{}) *service {
+	return &service{
+		find: c.Find, peers: p, access: c.Access, guarded: c.Access != nil || c.Audit != nil, faults: faults{log: c.Log}, version: c.Version, limits: c.Limits,
+		quota: c.Quota, book: &quota.Book{},
+		memory: &quota.Budget{Name: "stream_bytes", Limit: int64(c.Limits.StreamBytes)}, stopping: stopping,
+	}
 }
 
 // HealthOf is what the health service calls a catalog.
@@ -127,7 +138,15 @@ func inMap(catalogs map[string]Catalog) func(string) (Catalog, error) {
 	}
 }
 
-func register(g *grpc.Server, s *service) {
+// registrar takes the services whose calls are told of.
+func (c *Config) registrar(g grpc.ServiceRegistrar) grpc.ServiceRegistrar {
+	if c.Calls == nil {
+		return g
+	}
+	return observed{ServiceRegistrar: g, calls: c.Calls}
+}
+
+func register(g grpc.ServiceRegistrar, s *service) {
 	pb.RegisterTransactionServiceServer(g, transactions{service: s})
 	pb.RegisterTableServiceServer(g, tableService{service: s})
 	pb.RegisterSnapshotServiceServer(g, snapshotService{service: s})
@@ -136,7 +155,7 @@ func register(g *grpc.Server, s *service) {
 }
 
 func options(c Config, stopping <-chan struct{}) []grpc.ServerOption {
-	i := interceptors{faults: faults{log: c.Log}, access: c.Access, audit: c.Audit, log: c.Log, limits: c.Limits, stopping: stopping}
+	i := newInterceptors(c, stopping)
 	all := []grpc.ServerOption{
 		grpc.Creds(newTransport(c.TLS)),
 		grpc.ForceServerCodecV2(newCodec()),
@@ -147,13 +166,12 @@ func options(c Config, stopping <-chan struct{}) []grpc.ServerOption {
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: c.Limits.IdlePing, Timeout: pingTimeout}),
 		// A client that waits for PUBLISHED or watches may ping while nothing flows.
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pingTimeout, PermitWithoutStream: true}),
-		grpc.ChainUnaryInterceptor(i.identifyUnary, i.logUnary, i.recoverUnary, i.limitUnary),
-		grpc.ChainStreamInterceptor(i.identifyStream, i.logStream, i.recoverStream, i.limitStream),
+		grpc.ChainUnaryInterceptor(i.unary()...),
 	}
-	if c.Stats != nil {
-		all = append(all, grpc.StatsHandler(c.Stats))
+	if c.Calls != nil {
+		all = append(all, grpc.ChainStreamInterceptor(c.Calls.stream))
 	}
-	return all
+	return append(all, grpc.ChainStreamInterceptor(i.identifyStream, i.logStream, i.recoverStream, i.limitStream))
 }
 
 // Serve takes connections until Stop, after which it returns nil.

@@ -45,7 +45,7 @@ func (s transactions) stageStream(ctx context.Context, stream stageStream) (*pb.
 	if err != nil {
 		return nil, err
 	}
-	held := &held{budget: s.memory, by: s.payer(ctx, h.GetCatalog()).Name}
+	held := &held{budget: s.memory, by: payerOf(callerOf(ctx))}
 	defer held.release()
 	if in.Actions, err = s.collect(stream, held); err != nil {
 		return nil, err

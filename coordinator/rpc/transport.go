@@ -3,11 +3,16 @@ package rpc
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"net"
+	"time"
 
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/peer"
+
+	"github.com/txcoord/txcoord/coordinator/access"
 )
 
 // transport speaks TLS where it has a configuration, and on Unix sockets learns from
@@ -24,27 +29,84 @@ func newTransport(c *tls.Config) credentials.TransportCredentials {
 	return transport{credentials.NewTLS(c)}
 }
 
-// socketPeer is the user at the other end of a Unix socket.
-type socketPeer struct {
-	credentials.CommonAuthInfo
-	uid uint32
+// link is a connection, and what is known of its other end: worked out once, and not with
+// each call.
+type link struct {
+	credentials.AuthInfo
+	proof access.Proof
+	// address is where it comes from, machine the same without the port.
+	address, machine string
+	// stranger is what calls count for that do not say who makes them.
+	stranger string
 }
 
+func newLink(info credentials.AuthInfo, from net.Addr, p access.Proof) *link {
+	l := &link{AuthInfo: info, proof: p.OfConnection()}
+	if from != nil {
+		l.address = from.String()
+		l.machine = from.Network() // a socket of this machine
+		if host, _, err := net.SplitHostPort(l.address); err == nil {
+			l.machine = host
+		}
+	}
+	l.stranger = access.Anonymous + " at " + l.machine
+	return l
+}
+
+// linkOf is the connection of a call.
+func linkOf(ctx context.Context) *link {
+	if p, ok := peer.FromContext(ctx); ok {
+		if l, ok := p.AuthInfo.(*link); ok {
+			return l
+		}
+	}
+	return &link{}
+}
+
+// socketInfo is what gRPC knows of a Unix socket.
+type socketInfo struct{ credentials.CommonAuthInfo }
+
 // AuthType implements credentials.AuthInfo.
-func (socketPeer) AuthType() string { return "unix" }
+func (socketInfo) AuthType() string { return "unix" }
 
 // ServerHandshake implements credentials.TransportCredentials.
 func (t transport) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	socket, ok := conn.(*net.UnixConn)
-	if !ok {
-		return t.TransportCredentials.ServerHandshake(conn)
+	if socket, ok := conn.(*net.UnixConn); ok {
+		uid, err := peerUID(socket)
+		if err != nil {
+			return nil, nil, fmt.Errorf("who is at the other end of the socket: %w", err)
+		}
+		// Nothing leaves the machine.
+		info := socketInfo{credentials.CommonAuthInfo{SecurityLevel: credentials.PrivacyAndIntegrity}}
+		return conn, newLink(info, conn.RemoteAddr(), access.Proof{UID: &uid}), nil
 	}
-	uid, err := peerUID(socket)
+	out, info, err := t.TransportCredentials.ServerHandshake(conn)
 	if err != nil {
-		return nil, nil, fmt.Errorf("who is at the other end of the socket: %w", err)
+		return nil, nil, err
 	}
-	// Nothing leaves the machine.
-	return conn, socketPeer{credentials.CommonAuthInfo{SecurityLevel: credentials.PrivacyAndIntegrity}, uid}, nil
+	var p access.Proof
+	if encrypted, ok := info.(credentials.TLSInfo); ok && len(encrypted.State.VerifiedChains) > 0 {
+		p.Certificate = encrypted.State.VerifiedChains[0][0]
+		out = endWith(out, p.Certificate)
+	}
+	return out, newLink(info, conn.RemoteAddr(), p), nil
+}
+
+// passing is a connection that ends with the certificate that it was made with, so that its
+// client makes another, with a newer one, if it has that.
+type passing struct {
+	net.Conn
+	end *time.Timer
+}
+
+func endWith(conn net.Conn, c *x509.Certificate) net.Conn {
+	return passing{conn, time.AfterFunc(time.Until(c.NotAfter), func() { _ = conn.Close() })} // who reads or writes is told
+}
+
+// Close implements net.Conn.
+func (p passing) Close() error {
+	p.end.Stop()
+	return p.Conn.Close()
 }
 
 // ClientHandshake implements credentials.TransportCredentials.

@@ -39,7 +39,8 @@ const (
 
 // Work is something under way; the zero value is not looked at.
 type Work struct {
-	r     *Recorder
+	r *Recorder
+	// ctx has the span that a figure is an example of, if there is one.
 	ctx   context.Context
 	span  trace.Span
 	start time.Time
@@ -48,11 +49,12 @@ type Work struct {
 // begin starts a span where the caller's is sampled, or where there is none and the
 // sampler decides.
 func (r *Recorder) begin(ctx context.Context, name string, txn twophase.TxnID) (context.Context, Work) {
-	w := Work{r: r, ctx: ctx, start: time.Now()}
+	w := Work{r: r, ctx: context.Background(), start: time.Now()}
 	if at := trace.SpanContextFromContext(ctx); !at.IsValid() || at.IsSampled() {
-		w.ctx, w.span = r.tracer.Start(ctx, name, trace.WithAttributes(TxnKey.String(txn.String()))) //nolint:spancheck // Work.end ends it
+		ctx, w.span = r.tracer.Start(ctx, name, trace.WithAttributes(TxnKey.String(txn.String()))) //nolint:spancheck // Work.end ends it
+		w.ctx = ctx
 	}
-	return w.ctx, w
+	return ctx, w
 }
 
 // Commit notes that a call which commits a transaction is under way.

@@ -5,8 +5,8 @@ import (
 	"encoding/binary"
 	"math/rand/v2"
 	"strconv"
-	"strings"
 	"sync"
+	"time"
 
 	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc"
 	"go.opentelemetry.io/otel/attribute"
@@ -19,18 +19,20 @@ import (
 	"google.golang.org/genproto/googleapis/rpc/code"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/stats"
 	"google.golang.org/grpc/status"
 )
 
-// serverCalls notes the calls of a gRPC server: how long each takes, and the span of those
-// that are sampled. OpenTelemetry's handler makes a span, attributes and a set of labels for
-// every call, which is most of what telemetry costs where one call in a hundred is kept; so
-// it gets those that are kept.
+// serverCalls notes the calls of a gRPC server: how long each takes, and the span of those that
+// are sampled. OpenTelemetry's handler makes a span, attributes and a set of labels for
+// every call, and gRPC itself seven messages for it, and a copy of the headers; that was most
+// of what telemetry cost where one call in a hundred is kept. So the server tells when a call begins and ends, and the other handler gets those
+// that are kept.
 //
 // The metric has the name, labels and buckets that the other handler gives it. There are no
-// more series than methods and codes: gRPC tells of no end of a call whose method the server
-// does not have.
+// more series than methods and codes: a call of a method that the server does not have is
+// not told of.
 type serverCalls struct {
 	// spans notes the span of a sampled call, and no metric.
 	spans stats.Handler
@@ -60,35 +62,40 @@ func newServerCalls(meter metric.MeterProvider, tracer trace.TracerProvider, sam
 	}, nil
 }
 
-// call is one that is under way.
-type call struct {
-	method  string
-	sampled bool
+// begin takes over the client's trace (W3C traceparent), decides whether the call of a
+// method (/SERVICE/METHOD) is sampled, and answers the context of all within it. end has to
+// be called once, with the status that the call ends with.
+func (h *serverCalls) begin(ctx context.Context, method string) (context.Context, func(error)) {
+	began := time.Now()
+	within, sampled := h.enter(ctx, method)
+	return within, func(err error) {
+		span := context.Background() // that the figure is an example of
+		if sampled {
+			span = within
+			h.spans.HandleRPC(within, &stats.End{Error: err})
+		}
+		h.duration.Record(span, time.Since(began).Seconds(), h.options(series{method[1:], status.Code(err)})...)
+	}
 }
 
-type callKey struct{}
-
-// TagConn implements stats.Handler.
-func (h *serverCalls) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
-
-// HandleConn implements stats.Handler.
-func (h *serverCalls) HandleConn(context.Context, stats.ConnStats) {}
-
-// TagRPC takes over the client's trace (W3C traceparent), and decides whether the call is
-// sampled. Health checks are left out.
-func (h *serverCalls) TagRPC(ctx context.Context, info *stats.RPCTagInfo) context.Context {
-	if strings.HasPrefix(info.FullMethodName, "/grpc.health.v1.Health/") {
-		return ctx
-	}
-	c := &call{method: strings.TrimPrefix(info.FullMethodName, "/")}
+func (h *serverCalls) enter(ctx context.Context, method string) (_ context.Context, sampled bool) {
 	ctx = propagation.TraceContext{}.Extract(ctx, headers{ctx})
 	if h.sampler != nil {
-		ctx, c.sampled = h.decide(ctx, c.method)
+		ctx, sampled = h.decide(ctx, method[1:])
 	}
-	if c.sampled {
-		ctx = h.spans.TagRPC(context.WithValue(ctx, sampledKey{}, true), info)
+	if sampled {
+		ctx = h.span(ctx, method)
 	}
-	return context.WithValue(ctx, callKey{}, c)
+	return ctx, sampled
+}
+
+// span begins that of a sampled call, as gRPC would have it.
+func (h *serverCalls) span(ctx context.Context, method string) context.Context {
+	ctx = h.spans.TagRPC(context.WithValue(ctx, sampledKey{}, true), &stats.RPCTagInfo{FullMethodName: method})
+	if p, ok := peer.FromContext(ctx); ok {
+		h.spans.HandleRPC(ctx, &stats.InHeader{FullMethod: method, RemoteAddr: p.Addr, LocalAddr: p.LocalAddr})
+	}
+	return ctx
 }
 
 // decide asks the sampler as the SDK would. What it leaves out has a context that says so,
@@ -112,20 +119,6 @@ func newTraceID() (id trace.TraceID) {
 	binary.LittleEndian.PutUint64(id[:8], rand.Uint64()|1) // zero is no id
 	binary.LittleEndian.PutUint64(id[8:], rand.Uint64())
 	return id
-}
-
-// HandleRPC implements stats.Handler.
-func (h *serverCalls) HandleRPC(ctx context.Context, s stats.RPCStats) {
-	c, ok := ctx.Value(callKey{}).(*call)
-	if !ok {
-		return
-	}
-	if c.sampled {
-		h.spans.HandleRPC(ctx, s)
-	}
-	if end, ok := s.(*stats.End); ok {
-		h.duration.Record(ctx, end.EndTime.Sub(end.BeginTime).Seconds(), h.options(series{c.method, status.Code(end.Error)})...)
-	}
 }
 
 // options are those of a series, made once.

@@ -42,24 +42,29 @@ type within struct {
 	recording bool
 }
 
-// serve starts one that a handler looks at; nil: nobody.
-func serve(t testing.TB, h stats.Handler) *served {
+// calls are what a server tells of those to it.
+type calls = func(ctx context.Context, method string) (context.Context, func(error))
+
+// serve starts one whose calls are told of; nil: to nobody.
+func serve(t testing.TB, told calls, options ...grpc.ServerOption) *served {
 	t.Helper()
 	out := &served{within: make(chan within, 1)}
 	desc := &grpc.ServiceDesc{ServiceName: "t.S", HandlerType: (*any)(nil)}
 	for c := codes.OK; c <= codes.Unauthenticated; c++ {
 		desc.Methods = append(desc.Methods, grpc.MethodDesc{
 			MethodName: c.String(),
-			Handler: func(_ any, ctx context.Context, dec func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
+			Handler: func(_ any, ctx context.Context, _ func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
+				err := status.Error(c, "as asked")
+				if told != nil {
+					within, end := told(ctx, "/t.S/"+c.String())
+					defer end(err)
+					ctx = within
+				}
 				span := trace.SpanFromContext(ctx)
 				out.within <- within{span.SpanContext(), span.IsRecording()}
-				return &emptypb.Empty{}, status.Error(c, "as asked")
+				return &emptypb.Empty{}, err
 			},
 		})
-	}
-	var options []grpc.ServerOption
-	if h != nil {
-		options = append(options, grpc.StatsHandler(h))
 	}
 	s, l := grpc.NewServer(options...), bufconn.Listen(1<<16)
 	s.RegisterService(desc, nil)
@@ -135,8 +140,8 @@ func TestCallsAreShownAsOpenTelemetryDoes(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Run("theirs", func(t *testing.T) {
-		s := serve(t, otelgrpc.NewServerHandler(otelgrpc.WithMeterProvider(metric.NewMeterProvider(metric.WithReader(reader))),
-			otelgrpc.WithFilter(func(i *stats.RPCTagInfo) bool { return !strings.HasPrefix(i.FullMethodName, "/grpc.health") })))
+		s := serve(t, nil, grpc.StatsHandler(otelgrpc.NewServerHandler(otelgrpc.WithMeterProvider(metric.NewMeterProvider(metric.WithReader(reader))),
+			otelgrpc.WithFilter(func(i *stats.RPCTagInfo) bool { return !strings.HasPrefix(i.FullMethodName, "/grpc.health") }))))
 		s.all(t, t.Context())
 		s.all(t, t.Context())
 	})
@@ -149,7 +154,7 @@ func TestCallsAreShownAsOpenTelemetryDoes(t *testing.T) {
 	}
 	x := start(t, export.Config{Prometheus: true, Endpoint: "http://127.0.0.1:1", Sample: new(float64)})
 	t.Run("ours", func(t *testing.T) {
-		s := serve(t, x.Server())
+		s := serve(t, x.Calls())
 		s.all(t, t.Context())
 		s.all(t, metadata.AppendToOutgoingContext(t.Context(), "traceparent", parent+"01"))
 	})
@@ -186,7 +191,7 @@ func TestWhichCallsAreSampled(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.config.Endpoint = "http://127.0.0.1:1"
-			s := serve(t, start(t, c.config).Server())
+			s := serve(t, start(t, c.config).Calls())
 			ctx := t.Context()
 			if c.flags != "" {
 				ctx = metadata.AppendToOutgoingContext(ctx, "traceparent", parent+c.flags)

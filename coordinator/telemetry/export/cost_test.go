@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/sdk/metric"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/stats"
 	"google.golang.org/protobuf/types/known/emptypb"
 
@@ -34,16 +35,21 @@ func BenchmarkCall(b *testing.B) {
 	meters := metric.NewMeterProvider(metric.WithReader(metric.NewManualReader()))
 	for _, by := range []struct {
 		name string
+		told calls
 		h    stats.Handler
 	}{
-		{"nobody", nil},
-		{"idle", idle{}},
-		{"ours", start(b, export.Config{Prometheus: true, Endpoint: "http://127.0.0.1:1", Sample: &none}).Server()},
-		{"OpenTelemetry's", otelgrpc.NewServerHandler(otelgrpc.WithMeterProvider(meters), otelgrpc.WithPropagators(propagation.TraceContext{}),
+		{"nobody", nil, nil},
+		{"ours", start(b, export.Config{Prometheus: true, Endpoint: "http://127.0.0.1:1", Sample: &none}).Calls(), nil},
+		{"idle", nil, idle{}},
+		{"OpenTelemetry's", nil, otelgrpc.NewServerHandler(otelgrpc.WithMeterProvider(meters), otelgrpc.WithPropagators(propagation.TraceContext{}),
 			otelgrpc.WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSampler(sdktrace.NeverSample()))))},
 	} {
 		b.Run(by.name, func(b *testing.B) {
-			s := serve(b, by.h)
+			var options []grpc.ServerOption
+			if by.h != nil {
+				options = append(options, grpc.StatsHandler(by.h))
+			}
+			s := serve(b, by.told, options...)
 			b.ReportAllocs()
 			before := processor(b)
 			for b.Loop() {

@@ -14,9 +14,7 @@ import (
 	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc"
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetricgrpc"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
-	otelprom "go.opentelemetry.io/otel/exporters/prometheus"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/resource"
@@ -35,7 +33,7 @@ type Telemetry struct {
 	metrics  *metric.MeterProvider
 	traces   trace.TracerProvider
 	sampler  sdktrace.Sampler // nil: no traces are sent
-	server   *serverCalls
+	calls    *serverCalls
 	shutdown []func(context.Context) error
 }
 
@@ -88,7 +86,7 @@ func (t *Telemetry) start(ctx context.Context, c Config) error {
 			return err
 		}
 	}
-	if t.server, err = newServerCalls(t.metrics, t.traces, t.sampler); err != nil {
+	if t.calls, err = newServerCalls(t.metrics, t.traces, t.sampler); err != nil {
 		return err
 	}
 	t.recorder, err = telemetry.New(telemetry.Config{Metrics: t.metrics, Traces: t.traces, Catalog: c.Catalog, Tables: c.Tables})
@@ -104,32 +102,6 @@ func (c *Config) resource() (*resource.Resource, error) {
 		about = append(about, attribute.String("service.instance.id", c.Instance))
 	}
 	return resource.Merge(resource.NewSchemaless(about...), resource.Environment())
-}
-
-func (t *Telemetry) startMetrics(ctx context.Context, c Config, about *resource.Resource) error {
-	options := []metric.Option{metric.WithResource(about)}
-	if c.Prometheus {
-		t.registry = prometheus.NewRegistry()
-		reader, err := otelprom.New(otelprom.WithRegisterer(t.registry), otelprom.WithoutScopeInfo())
-		if err != nil {
-			return err
-		}
-		options = append(options, metric.WithReader(reader))
-	}
-	if c.sends("METRICS") {
-		var to []otlpmetricgrpc.Option
-		if c.Endpoint != "" {
-			to = append(to, otlpmetricgrpc.WithEndpointURL(c.Endpoint))
-		}
-		exporter, err := otlpmetricgrpc.New(ctx, to...)
-		if err != nil {
-			return err
-		}
-		options = append(options, metric.WithReader(metric.NewPeriodicReader(exporter)))
-	}
-	t.metrics = metric.NewMeterProvider(options...)
-	t.shutdown = append(t.shutdown, t.metrics.Shutdown)
-	return nil
 }
 
 func (t *Telemetry) startTraces(ctx context.Context, c Config, about *resource.Resource) error {
@@ -181,13 +153,15 @@ func (t *Telemetry) Metrics() http.Handler {
 	return promhttp.HandlerFor(t.registry, promhttp.HandlerOpts{EnableOpenMetrics: true, MaxRequestsInFlight: 4})
 }
 
-// Server notes the calls of a gRPC server, and takes over the traces of its clients
-// (W3C traceparent). Health checks are left out.
-func (t *Telemetry) Server() stats.Handler {
+// Calls notes the calls of a gRPC server, and takes over the traces of its clients (W3C
+// traceparent): it is called with the context and the method (/SERVICE/METHOD) of a call that
+// begins, and answers the context of all within, and what is to be told how it ended. Nil:
+// nobody looks.
+func (t *Telemetry) Calls() func(ctx context.Context, method string) (within context.Context, end func(error)) {
 	if t == nil {
 		return nil
 	}
-	return t.server
+	return t.calls.begin
 }
 
 // Client hands traces on to other replicas.

@@ -32,7 +32,7 @@ func TestStartOnlyWhatIsAskedFor(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if on := x.Recorder() != nil; on != c.on || (x.Server() != nil) != c.on || (x.Client() != nil) != c.on {
+			if on := x.Recorder() != nil; on != c.on || (x.Calls() != nil) != c.on || (x.Client() != nil) != c.on {
 				t.Errorf("on: %v, want %v", on, c.on)
 			}
 			if scrapes := x.Metrics() != nil; scrapes != c.scrapes {
