@@ -69,6 +69,7 @@ func (b *bundler) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
+		b.c.seq.gathering.entering(ctx)
 		b.mu.Lock()
 		calls := b.waiting
 		b.waiting = nil

@@ -172,6 +172,9 @@ func (c *Catalog) build(ctx context.Context) error {
 	} {
 		c.spawn(run)
 	}
+	if err := c.beginJournal(ctx); err != nil {
+		return err
+	}
 	c.publisher.look()
 	c.cfg.Telemetry.Watch(c.observation)
 	c.reportFuture()
@@ -233,6 +236,7 @@ func (c *Catalog) onFold(before *foldMarks, e *twophase.Entry) {
 		c.seq.signal() // what they stand behind may have ended
 	}
 	c.closed(before.closing)
+	c.expectAnswered(before.closing, e.Time)
 	c.memory.add(e, len(decided), c.ledger.state.Shown())
 	c.sweeper.published(c.ledger.state)
 	c.publisher.look()

@@ -81,7 +81,9 @@ func (c *Catalog) decideParts(ctx context.Context, ref txnRef, r CommitRequest, 
 	if err != nil {
 		return content{}, err
 	}
-	return contentOf(parts, releases), c.decide(ctx, ref, parts, r.Reads, releases, r.VerifyFiles, nil)
+	reached := c.seq.gathering.enter()
+	defer reached()
+	return contentOf(parts, releases), c.decide(ctx, ref, parts, r.Reads, releases, r.VerifyFiles, nil, reached)
 }
 
 // content is what a commit names: the digests of each table, and tables that it releases.

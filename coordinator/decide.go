@@ -28,10 +28,10 @@ type candidate struct {
 }
 
 // decide gets the transaction into the journal. nil: it is decided; the fold knows how.
-// landed is that of its submission.
-func (c *Catalog) decide(ctx context.Context, ref txnRef, parts []*part, reads []ReadOnly, releases []twophase.TableID, verify bool, landed *atomic.Uint64) error {
+// landed and reached are those of its submission.
+func (c *Catalog) decide(ctx context.Context, ref txnRef, parts []*part, reads []ReadOnly, releases []twophase.TableID, verify bool, landed *atomic.Uint64, reached func()) error {
 	rec := &twophase.Committed{Txn: ref.id, Key: ref.key, Attempt: ref.attempt, Begun: ref.begun, Releases: releases}
-	cand := &candidate{submission: submission{landed: landed}, ref: ref, parts: map[twophase.TableID]*part{}, files: map[twophase.TableID][]string{}, uris: map[twophase.TableID]string{}}
+	cand := &candidate{submission: submission{landed: landed, reached: reached}, ref: ref, parts: map[twophase.TableID]*part{}, files: map[twophase.TableID][]string{}, uris: map[twophase.TableID]string{}}
 	for _, p := range parts {
 		rec.Parts = append(rec.Parts, p.record)
 		cand.parts[p.row.ID] = p

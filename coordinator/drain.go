@@ -37,5 +37,5 @@ func (c *Catalog) quiet(s *twophase.State) bool {
 			return false
 		}
 	}
-	return true
+	return !s.Gathering() || !c.wrote.has(s.Next()-1)
 }

@@ -78,7 +78,7 @@ func (p *publisher) due(id twophase.RoundID, tables int) (now bool, later time.D
 }
 
 // keep forgets the turns of rounds that are not open any more.
-func (t *turns) keep(open map[twophase.RoundID]int) {
+func (t *turns) keep(open map[twophase.RoundID]openRound) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for id := range t.at {

@@ -229,14 +229,14 @@ func (x *txnExplainer) committed(ctx context.Context) {
 			x.Winner = x.probable(d.Table)
 		}
 	}
-	x.standing(ctx)
+	waits := x.standing(ctx)
 	switch {
 	case len(lost) > 0:
 		x.State = TxnGivenUp
 		x.Text = "committed, but its change cannot be, or was not, applied on " + strings.Join(lost, ", ")
 		x.Remedy = "an operator accepts that with txcoord tables resolve NAME, if the table is frozen; make that part anew, as a new transaction under another key"
 		return
-	case done.Snapshot != 0 || x.Round == nil && len(x.Ahead) == 0 && x.Before == 0:
+	case done.Snapshot != 0 || !waits:
 		x.State = TxnPublished
 		x.Text = fmt.Sprintf("committed at %s, and on all its tables; snapshot %d is the first that shows it", x.Outcome.DecidedAt.UTC().Format(time.RFC3339), done.Snapshot)
 		return
@@ -249,16 +249,17 @@ func (x *txnExplainer) committed(ctx context.Context) {
 	}
 }
 
-// standing says where a committed transaction stands, and what holds its round up.
-func (x *txnExplainer) standing(ctx context.Context) {
+// standing says where a committed transaction stands, and what holds its round up; false
+// if it waits for none.
+func (x *txnExplainer) standing(ctx context.Context) (waits bool) {
 	type held struct {
 		id   twophase.TableID
 		name string
 	}
 	var look []held
 	x.c.ledger.read(func(s *twophase.State) {
-		st, ok := s.Standing(x.Outcome.Txn)
-		if !ok {
+		var st twophase.Standing
+		if st, waits = s.Standing(x.Outcome.Txn); !waits {
 			return
 		}
 		rounds := st.Ahead
@@ -286,6 +287,7 @@ func (x *txnExplainer) standing(ctx context.Context) {
 	for _, h := range look[:min(len(look), obstaclesLooked)] {
 		x.obstacle(ctx, h.id, h.name)
 	}
+	return waits
 }
 
 func (x *txnExplainer) seesOne(s *twophase.State, id twophase.TxnID) bool {
@@ -300,6 +302,9 @@ func (x *txnExplainer) roundInfo(s *twophase.State, r *twophase.Round) *RoundInf
 }
 
 func (x *txnExplainer) waitsFor() string {
+	if x.Round == nil && len(x.Ahead) == 0 && x.Before == 0 {
+		return "its round opens with the next entry of the journal"
+	}
 	if x.Round == nil {
 		text := "it waits for "
 		if n := len(x.Ahead); n > 0 {

@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"context"
+	"time"
 
 	"github.com/txcoord/txcoord/coordinator/quota"
 	"github.com/txcoord/txcoord/twophase"
@@ -39,6 +40,31 @@ func (c *Catalog) Backlog() int64 { return c.backlog.budget.Used() }
 
 // BatchesAtOnce is how many batches of bundles may be on their way.
 const BatchesAtOnce = batchesAtOnce
+
+// Returning waits for callers who were answered together.
+type Returning struct{ g gathering }
+
+// NewReturning waits for so long at most.
+func NewReturning(atMost time.Duration) *Returning {
+	return &Returning{gathering{atMost: atMost, signal: func() {}}}
+}
+
+// Answered says that so many were answered, by a round that took an hour.
+func (r *Returning) Answered(n int) { r.g.expect(n, time.Hour) }
+
+// Enters is one who comes.
+func (r *Returning) Enters() (reached func()) { return r.g.enter() }
+
+// Awaited waits for them. awaited is false where nobody is, came how many calls are to be
+// waited for until they reach the queue, and missing how many of those have not.
+func (r *Returning) Awaited(ctx context.Context) (awaited bool, came, missing int) {
+	a := r.g.entering(ctx)
+	if a == nil {
+		return false, 0, 0
+	}
+	came = r.g.came(a)
+	return true, came, r.g.missing(came)
+}
 
 // TakePlace waits for a place to put into a table, among those of limits.
 func TakePlace(l Limits) func(ctx context.Context, uri string) (leave func(), err error) {

@@ -128,7 +128,7 @@ func (c *Catalog) fenceTransaction(ctx context.Context, id twophase.TableID, pro
 	if err != nil {
 		return err
 	}
-	err = c.decide(ctx, ref, []*part{p}, nil, nil, false, nil)
+	err = c.decide(ctx, ref, []*part{p}, nil, nil, false, nil, nil)
 	want := contentOf([]*part{p}, nil)
 	o, decided := c.decidedOutcome(ref.id)
 	switch {

@@ -311,7 +311,8 @@ func TestThousandTables(t *testing.T) {
 // Exact counts of a warm transaction over exclusive tables that nobody else writes:
 // two appends, one bundle of payloads that goes along with the first and is deleted once,
 // a commit file per table, one manifest; nothing is read, listed or looked for. In a group
-// the appends stay two, and the bundles one.
+// the appends stay two, and the bundles one. Where some wait for a round of others on the
+// same tables, an append more comes between the two rounds, for those who may come again.
 func TestExactCounts(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ tables, group, large int }{{1, 1, 0}, {10, 1, 0}, {50, 1, 0}, {3, 8, 0}, {4, 1, 2}} {
@@ -391,7 +392,7 @@ func TestExactCounts(t *testing.T) {
 			w.settle()
 			wantStore := map[locktest.Call]int{
 				{Kind: locktest.PutBatch, Class: "ring"}: rounds,
-				{Kind: locktest.Put, Class: "ring"}:      rounds,
+				{Kind: locktest.Put, Class: "ring"}:      rounds + rounds - 1,
 			}
 			if c.large < c.tables { // small payloads share one item for each entry
 				wantStore[locktest.Call{Kind: locktest.Batched, Class: "pay"}] = rounds

@@ -146,6 +146,8 @@ func (c *Catalog) decideOnce(ctx context.Context, ref txnRef, r OnceRequest) (co
 	if err := c.checkTables(rows, r.Reads, releases, r.Wait); err != nil {
 		return content{}, err
 	}
+	reached := c.seq.gathering.enter()
+	defer reached()
 	parts := make([]*part, len(r.Tables))
 	err = parallelIndex(len(r.Tables), 32, func(i int) (err error) {
 		ctx, work := c.cfg.Telemetry.Stage(ctx, ref.id, r.Tables[i].Table)
@@ -160,7 +162,7 @@ func (c *Catalog) decideOnce(ctx context.Context, ref txnRef, r OnceRequest) (co
 	out.landed = new(atomic.Uint64)
 	c.ahead(ctx, parts)
 	out.pieces = c.stagedOnce(ref, r, parts)
-	return out, c.decide(ctx, ref, parts, r.Reads, releases, r.VerifyFiles, out.landed)
+	return out, c.decide(ctx, ref, parts, r.Reads, releases, r.VerifyFiles, out.landed, reached)
 }
 
 // stageOnce stages a part that is committed in the same call. A small one becomes

@@ -55,26 +55,44 @@ func (p *publisher) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		open := map[twophase.RoundID]int{} // and how many tables each has
-		p.c.ledger.read(func(s *twophase.State) {
-			for _, r := range s.Rounds() {
-				open[r.ID] = r.Tables()
-			}
-		})
+		open := p.open()
 		p.turns.keep(open)
-		for id, tables := range open {
-			now, later := p.due(id, tables)
+		for id, o := range open {
+			now, later := p.due(id, o.tables)
 			if later > 0 {
 				time.AfterFunc(later, p.look)
 			}
 			if now && p.claim(id) {
 				workers.Go(func() {
 					defer p.release(id)
-					p.round(ctx, id)
+					o.work(ctx)
 				})
 			}
 		}
 	}
+}
+
+// openRound is a round to work on, or what stands for the next ones.
+type openRound struct {
+	tables int
+	work   func(context.Context)
+}
+
+// open is what there is to do now.
+func (p *publisher) open() map[twophase.RoundID]openRound {
+	open := map[twophase.RoundID]openRound{}
+	p.c.ledger.read(func(s *twophase.State) {
+		for _, r := range s.Rounds() {
+			open[r.ID] = openRound{r.Tables(), func(ctx context.Context) { p.round(ctx, r.ID) }}
+		}
+		switch caps := s.Caps(); {
+		case s.Waiting() > 0 && !caps.Gather:
+			open[nextRounds(s.Next()-1)] = openRound{0, func(ctx context.Context) { p.ask(ctx, &twophase.SettingChanged{Caps: gathers(caps)}) }}
+		case s.Gathering():
+			open[nextRounds(s.Next()-1)] = openRound{0, func(ctx context.Context) { p.ask(ctx, &twophase.Turned{}) }}
+		}
+	})
+	return open
 }
 
 func (p *publisher) claim(id twophase.RoundID) bool {

@@ -17,7 +17,7 @@ import (
 
 // sequencer turns waiting requests into entries. Group commit is natural: while
 // one append is in flight requests queue, and when it returns all that waits goes
-// into the next entry. No timer, so a lone writer never waits.
+// into the next entry. A lone writer never waits (see gathering for who does).
 type sequencer struct {
 	c *Catalog
 
@@ -28,7 +28,8 @@ type sequencer struct {
 	own   []*submission
 	ready chan struct{} // holds one token while something may wait
 
-	parked parked
+	parked    parked
+	gathering gathering
 
 	losses   twophase.Losses
 	forwards chan struct{} // holds a token per call that was sent on (R15)
@@ -62,12 +63,16 @@ type submission struct {
 	// stood is since when the call stands behind keys that go first, on the boot clock; 0
 	// before. Each submission of the call shares it; nil for what is never parked.
 	stood *atomic.Int64
+	// reached is called when it is in the queue; nil for what is there as soon as it comes.
+	reached func()
 	// done is called with what it was answered, with the sequencer's lock held; may be nil.
 	done func(error)
 }
 
 func newSequencer(c *Catalog) *sequencer {
-	return &sequencer{c: c, ready: make(chan struct{}, 1), forwards: make(chan struct{}, forwards)}
+	s := &sequencer{c: c, ready: make(chan struct{}, 1), forwards: make(chan struct{}, forwards)}
+	s.gathering.atMost, s.gathering.signal = c.cfg.Limits.GatherAtMost, s.signal
+	return s
 }
 
 // submit asks for a record and waits for the entry that holds it, or that decided
@@ -111,6 +116,9 @@ func (s *sequencer) enqueue(who string, sub *submission) {
 		s.queue.Push(who, int64(sub.request.Size()), sub)
 	}
 	s.mu.Unlock()
+	if sub.reached != nil {
+		sub.reached()
+	}
 	s.signal()
 }
 
@@ -136,6 +144,7 @@ func (s *sequencer) run(ctx context.Context) {
 			}
 			return
 		}
+		s.gather(ctx)
 		s.unpark()
 		group := s.take()
 		if len(group) == 0 {

@@ -85,7 +85,7 @@ func (s *State) headToPB() *recordpb.CheckpointHead {
 		Names: s.names.list,
 	}
 	for _, c := range s.waiting {
-		h.Waiting = append(h.Waiting, &recordpb.Waiting{Sealed: c.sealed, Txns: mapTo(c.txns, txnToPB)})
+		h.Waiting = append(h.Waiting, &recordpb.Waiting{Sealed: c.sealed, Gathered: c.gathered, Txns: mapTo(c.txns, txnToPB)})
 	}
 	for _, r := range s.rounds {
 		h.Rounds = append(h.Rounds, &recordpb.Round{Id: roundIDToPB(r.ID), TimeMs: int64(r.Time), Txns: mapTo(r.Txns, txnToPB), Caps: capsToPB(&r.Caps)})
@@ -362,7 +362,7 @@ func (s *State) loadChanges(t *Table, in []*recordpb.Change, past map[ChangeNumb
 
 func (s *State) loadRounds(h *recordpb.CheckpointHead) error {
 	for _, w := range h.GetWaiting() {
-		c := &component{sealed: w.GetSealed(), txns: mapTo(w.GetTxns(), txnFromPB), tables: map[TableID]bool{}}
+		c := &component{sealed: w.GetSealed(), gathered: w.GetGathered(), txns: mapTo(w.GetTxns(), txnFromPB), tables: map[TableID]bool{}}
 		if err := s.eachWritten(c.txns, func(id TableID) { c.tables[id] = true; c.parts++ }); err != nil {
 			return err
 		}

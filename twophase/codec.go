@@ -207,6 +207,8 @@ func recordToPB(r Record) *recordpb.Record {
 		return &recordpb.Record{Record: &recordpb.Record_Reserve{Reserve: reservedToPB(r)}}
 	case *ReservationEnded:
 		return &recordpb.Record{Record: &recordpb.Record_ReserveEnd{ReserveEnd: &recordpb.ReservationEnded{Key: r.Key, From: uint64(r.From)}}}
+	case *Turned:
+		return &recordpb.Record{Record: &recordpb.Record_Turn{Turn: &recordpb.Turned{}}}
 	case *Moved:
 		return &recordpb.Record{Record: &recordpb.Record_Moved{Moved: &recordpb.Moved{To: r.To}}}
 	case *Arrived:
@@ -282,6 +284,8 @@ func recordFromPB(m *recordpb.Record) (Record, error) {
 		return reservedFromPB(r.Reserve), nil
 	case *recordpb.Record_ReserveEnd:
 		return &ReservationEnded{Key: r.ReserveEnd.GetKey(), From: Position(r.ReserveEnd.GetFrom())}, nil
+	case *recordpb.Record_Turn:
+		return &Turned{}, nil
 	case *recordpb.Record_Moved:
 		return &Moved{To: r.Moved.GetTo()}, nil
 	case *recordpb.Record_Arrived:

@@ -258,11 +258,11 @@ func frozenFromPB(m *recordpb.Frozen) (*Frozen, error) {
 }
 
 func capsToPB(c *Caps) *recordpb.SettingChanged {
-	return &recordpb.SettingChanged{MaxVersionBytes: c.MaxVersionBytes, MaxVersionTxns: c.MaxVersionTxns, Coalesce: c.Coalesce, Renderer: c.Renderer}
+	return &recordpb.SettingChanged{MaxVersionBytes: c.MaxVersionBytes, MaxVersionTxns: c.MaxVersionTxns, Coalesce: c.Coalesce, Renderer: c.Renderer, Gather: c.Gather}
 }
 
 func capsFromPB(m *recordpb.SettingChanged) Caps {
-	return Caps{MaxVersionBytes: m.GetMaxVersionBytes(), MaxVersionTxns: m.GetMaxVersionTxns(), Coalesce: m.GetCoalesce(), Renderer: m.GetRenderer()}
+	return Caps{MaxVersionBytes: m.GetMaxVersionBytes(), MaxVersionTxns: m.GetMaxVersionTxns(), Coalesce: m.GetCoalesce(), Renderer: m.GetRenderer(), Gather: m.GetGather()}
 }
 
 func fenceToPB(f *Fence) *recordpb.Fence {

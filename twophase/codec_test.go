@@ -187,7 +187,7 @@ func genRecord(t *rapid.T) twophase.Record {
 	case 13:
 		return &twophase.FloorRaised{Floor: twophase.Position(rapid.Uint64().Draw(t, "floor"))}
 	case 14:
-		return &twophase.SettingChanged{Caps: twophase.Caps{MaxVersionBytes: rapid.Uint64().Draw(t, "bytes"), MaxVersionTxns: 3, Coalesce: true, Renderer: 2}}
+		return &twophase.SettingChanged{Caps: twophase.Caps{MaxVersionBytes: rapid.Uint64().Draw(t, "bytes"), MaxVersionTxns: 3, Coalesce: true, Renderer: 2, Gather: rapid.Bool().Draw(t, "gather")}}
 	case 15:
 		return &twophase.Checkpointed{Position: twophase.Position(rapid.Uint64().Draw(t, "position")), Object: genRef(t)}
 	case 19:
@@ -204,6 +204,9 @@ func genRecord(t *rapid.T) twophase.Record {
 	}
 	if rapid.Bool().Draw(t, "moves") {
 		return &twophase.Moved{To: genText(t, "to")}
+	}
+	if rapid.Bool().Draw(t, "turns") {
+		return &twophase.Turned{}
 	}
 	if rapid.Bool().Draw(t, "arrives") {
 		return &twophase.Arrived{From: genText(t, "from")}

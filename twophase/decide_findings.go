@@ -49,6 +49,8 @@ func (d *decision) finding(r *Request) Answer {
 		return refuse(Refused{Reason: ReasonStale, Detail: "a reservation is given to who loses"})
 	case *ReservationEnded:
 		return d.reservationEnd(rec)
+	case *Turned:
+		return d.turn(rec)
 	}
 	return d.add(r.Record)
 }

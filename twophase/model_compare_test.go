@@ -30,13 +30,13 @@ func (r *modelRun) compare() {
 		got = append(got, fmt.Sprint("round ", round.ID, shorts(round.Txns)))
 	}
 	for _, c := range r.s.waiting {
-		got = append(got, fmt.Sprint("waits ", c.sealed, shorts(c.txns)))
+		got = append(got, fmt.Sprint("waits ", c.sealed, c.gathered, shorts(c.txns)))
 	}
 	for _, round := range r.m.rounds {
 		want = append(want, fmt.Sprint("round ", round.id, shorts(sortedByDecision(r.m, round.txns))))
 	}
 	for _, c := range r.m.waiting {
-		want = append(want, fmt.Sprint("waits ", c.sealed, shorts(sortedByDecision(r.m, c.txns))))
+		want = append(want, fmt.Sprint("waits ", c.sealed, c.gathered, shorts(sortedByDecision(r.m, c.txns))))
 	}
 	if diff := gocmp.Diff(want, got); diff != "" {
 		r.Fatalf("rounds (-want +got):\n%s", diff)
@@ -160,7 +160,7 @@ func TestModel(t *testing.T) {
 		m, s := newModel()
 		r := &modelRun{T: rt, m: m, s: s}
 		for range r.integer(1, 40, "entries") {
-			switch r.integer(0, 11, "act") {
+			switch r.integer(0, 13, "act") {
 			case 0, 1, 2, 3, 4:
 				r.group()
 			case 5, 6:
@@ -175,6 +175,16 @@ func TestModel(t *testing.T) {
 				if n := len(m.standing); n > 0 {
 					first := m.standing[r.integer(0, n-1, "reservation")]
 					r.finding(&ReservationEnded{Key: first.key, From: first.from})
+				}
+			case 12:
+				caps := r.s.Caps()
+				caps.Gather = !caps.Gather
+				r.finding(&SettingChanged{Caps: caps})
+			case 13:
+				if got, want := r.s.Gathering(), m.gathering(); got != want {
+					r.Fatalf("gathering %v, want %v", got, want)
+				} else if got {
+					r.finding(&Turned{})
 				}
 			case 10:
 				id := modelTables[r.integer(0, len(modelTables)-1, "table")]

@@ -181,6 +181,8 @@ func (r *modelRun) fold(d Decision) {
 			r.m.reserve(rec, e.Position, e.Time)
 		case *ReservationEnded:
 			r.m.end(rec.Key, math.MaxUint32, true)
+		case *SettingChanged:
+			r.m.gather = rec.Caps.Gather
 		case *Held:
 			r.m.tables[rec.Table].held = !rec.Off
 		}

@@ -52,12 +52,14 @@ type model struct {
 	floor   Position
 	waiting []*modelComponent
 	rounds  []*modelRound
+	gather  bool
 	modelReserves
 }
 
 type modelComponent struct {
-	txns   []TxnID
-	sealed bool
+	txns     []TxnID
+	sealed   bool
+	gathered bool
 }
 
 type modelRound struct {
@@ -218,6 +220,7 @@ func (m *model) join(c *Committed, cap int) {
 			rest = append(rest, merged)
 		}
 		merged.txns = append(merged.txns, w.txns...)
+		merged.gathered = merged.gathered || w.gathered
 	}
 	if place < 0 {
 		rest = append(rest, merged)
@@ -261,6 +264,7 @@ func overlap(a, b []TableID) bool {
 // turn opens and seals at the end of an entry.
 func (m *model) turn(pos Position, closed []TableID) {
 	var left []*modelComponent
+	gathers := map[*modelComponent]bool{}
 	index := uint32(0)
 	for _, w := range m.waiting {
 		var ahead []TableID
@@ -274,13 +278,34 @@ func (m *model) turn(pos Position, closed []TableID) {
 			left = append(left, w)
 			continue
 		}
+		if m.gather && !w.sealed && !w.gathered && overlap(closed, m.tablesOfAll(w.txns)) {
+			w.gathered, gathers[w] = true, true
+			left = append(left, w)
+			continue
+		}
 		m.rounds = append(m.rounds, &modelRound{RoundID{pos, index}, w.txns})
 		index++
 	}
 	m.chill() // a round that opens with a frozen table is frozen with it
 	for _, w := range left {
-		w.sealed = w.sealed || overlap(m.tablesOfAll(w.txns), closed)
+		w.sealed = w.sealed || overlap(m.tablesOfAll(w.txns), closed) && !gathers[w]
 	}
 	m.waiting = left
 	m.order()
+}
+
+// gathering reports whether the next entry opens something, whatever it holds.
+func (m *model) gathering() bool {
+	var ahead []TableID
+	for _, r := range m.rounds {
+		ahead = append(ahead, m.tablesOfAll(r.txns)...)
+	}
+	for _, w := range m.waiting {
+		tables := m.tablesOfAll(w.txns)
+		if w.gathered && !overlap(ahead, tables) {
+			return true
+		}
+		ahead = append(ahead, tables...)
+	}
+	return false
 }

@@ -309,6 +309,10 @@ type FloorRaised struct{ Floor Position }
 // SettingChanged sets the caps (R17).
 type SettingChanged struct{ Caps Caps }
 
+// Turned says nothing: the entry that holds it opens what gathers (Caps.Gather), where no
+// other entry comes.
+type Turned struct{}
+
 // Checkpointed says that a checkpoint of the fold before Position is durable (R1).
 type Checkpointed struct {
 	Position Position
@@ -436,6 +440,7 @@ func (*LeaseEnded) kind() string     { return "lease_end" }
 
 func (*Reserved) kind() string         { return "reserve" }
 func (*ReservationEnded) kind() string { return "reserve_end" }
+func (*Turned) kind() string           { return "turn" }
 
 // Header stands in front of every entry (R1, R7).
 type Header struct {

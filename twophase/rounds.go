@@ -50,6 +50,7 @@ func (f *fold) merge(touching []*component) *component {
 	for _, w := range rest {
 		into.txns = append(into.txns, w.txns...)
 		into.parts += w.parts
+		into.gathered = into.gathered || w.gathered
 		for id := range w.tables {
 			into.tables[id] = true
 			f.joining[id] = into
@@ -91,8 +92,12 @@ func (f *fold) turnRounds() {
 	front := map[TableID]bool{}
 	waiting := f.waiting[:0]
 	index := uint32(0)
+	var gathering []*component
 	for _, c := range f.waiting {
-		if f.mayOpen(c, front) {
+		switch may := f.mayOpen(c, front); {
+		case may && f.gathers(c):
+			c.gathered, gathering = true, append(gathering, c)
+		case may:
 			f.seal(c)
 			f.open(c, RoundID{Opened: f.entry.Position, Index: index})
 			index++
@@ -106,11 +111,41 @@ func (f *fold) turnRounds() {
 	clear(f.waiting[len(waiting):])
 	f.waiting = waiting
 	for _, c := range f.waiting {
-		if !c.sealed && c.touches(f.closed) {
+		if !c.sealed && c.touches(f.closed) && !slices.Contains(gathering, c) {
 			f.seal(c)
 		}
 	}
 	f.sealedFirst()
+}
+
+// gathers reports whether what could open gathers for one entry more (Caps.Gather). What is
+// sealed gathers nothing, and what has gathered was passed by another round since: both
+// open.
+func (f *fold) gathers(c *component) bool {
+	return f.caps.Gather && !c.sealed && !c.gathered && c.touches(f.closed)
+}
+
+// Gathering reports whether a component waits for nothing but the next entry, whatever that
+// holds: somebody has to append one.
+func (s *State) Gathering() bool {
+	front := map[TableID]bool{}
+	for _, c := range s.waiting {
+		if c.gathered && s.mayOpen(c, front) {
+			return true
+		}
+		for id := range c.tables {
+			front[id] = true
+		}
+	}
+	return false
+}
+
+// turn adds the record that opens what gathers, if nothing else does.
+func (d *decision) turn(r *Turned) Answer {
+	if !d.Gathering() {
+		return refuse(Refused{Reason: ReasonStale, Detail: "nothing gathers"})
+	}
+	return d.add(r)
 }
 
 // sealedFirst keeps the order of sealing, and of waiting among the unsealed.
@@ -126,9 +161,9 @@ func (f *fold) sealedFirst() {
 	})
 }
 
-func (f *fold) mayOpen(c *component, front map[TableID]bool) bool {
+func (s *State) mayOpen(c *component, front map[TableID]bool) bool {
 	for id := range c.tables {
-		if f.busy[id] != nil || front[id] && !f.weak.has(weakOvertaking) {
+		if s.busy[id] != nil || front[id] && !s.weak.has(weakOvertaking) {
 			return false
 		}
 	}

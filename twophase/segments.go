@@ -56,7 +56,7 @@ func (s *State) stale(kind segmentKind) {
 // and publications change with nearly every entry, so they are not told apart.
 func (s *State) touches(r Record) {
 	switch r.(type) {
-	case *Aborted, *FloorRaised, *SettingChanged, *Checkpointed, *Tagged, *Leased, *LeaseEnded, *Reserved, *ReservationEnded, *Moved, *Arrived, *BuildEnabled:
+	case *Aborted, *FloorRaised, *SettingChanged, *Checkpointed, *Tagged, *Leased, *LeaseEnded, *Reserved, *ReservationEnded, *Turned, *Moved, *Arrived, *BuildEnabled:
 	default:
 		s.stale(tableSegments)
 	}

@@ -209,6 +209,7 @@ func (r *replica) janitor(a *actor) {
 			r.ask(&request{Request: Request{Record: &FloorRaised{Floor: floor}}})
 		case w.chance(w.settings) && !w.calm:
 			caps := Caps{MaxVersionBytes: uint64(20 + w.rng.IntN(80)), MaxVersionTxns: uint32(1 + w.rng.IntN(4)), Coalesce: w.chance(0.8), Renderer: 1}
+			caps.Gather = caps.MaxVersionBytes%3 > 0
 			r.ask(&request{Request: Request{Record: &SettingChanged{Caps: caps}}})
 		case w.builds && r.build == 2 && w.chance(0.1) && !w.calm:
 			r.ask(&request{Request: Request{Record: &Tagged{Name: newKind + fmt.Sprint(w.rng.IntN(3)), Snapshot: r.state.Shown()}}})

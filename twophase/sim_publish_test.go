@@ -10,9 +10,16 @@ import (
 func (r *replica) publisher(a *actor) {
 	w := r.w
 	for {
-		a.until(func() bool { return len(r.state.rounds) > 0 || w.now-r.folded < time.Second && w.step%16 == 0 })
+		a.until(func() bool {
+			return len(r.state.rounds) > 0 || r.state.Gathering() || w.now-r.folded < time.Second && w.step%16 == 0
+		})
 		if rounds := r.state.Rounds(); len(rounds) > 0 {
 			r.publish(a, pick(w, rounds).ID)
+			continue
+		}
+		if r.state.Gathering() { // after a while: without a record of its own, nothing might open it
+			a.pause()
+			r.finding(a, &Turned{}, nil)
 			continue
 		}
 		if tables := r.state.Tables(); len(tables) > 0 && w.chance(w.polls) {

@@ -192,10 +192,11 @@ func (r *Round) Tables() int { return len(r.tables) }
 // component is a set of decided transactions, connected by written tables, that
 // waits to become a round.
 type component struct {
-	sealed bool
-	txns   []TxnID // in the order of their decision
-	tables map[TableID]bool
-	parts  int
+	sealed   bool
+	gathered bool    // it could have opened once, and gathered for one entry more
+	txns     []TxnID // in the order of their decision
+	tables   map[TableID]bool
+	parts    int
 }
 
 // SnapshotTable is a table in a snapshot.

@@ -226,6 +226,8 @@ func (s *script) admin(r *actorless, kind string, args []string) Record {
 		return &Held{Table: TableID(args[0]), Off: true}
 	case "thaw":
 		return &Thawed{Table: TableID(args[0])}
+	case "turn":
+		return &Turned{}
 	case "reserve-end":
 		return &ReservationEnded{Key: "key-" + args[0], From: Position(number(args[1]))}
 	case "release":
@@ -257,6 +259,8 @@ func (s *script) admin(r *actorless, kind string, args []string) Record {
 				caps.MaxVersionBytes = uint64(number(val))
 			case "coalesce":
 				caps.Coalesce = val == "yes"
+			case "gather":
+				caps.Gather = val == "yes"
 			}
 		}
 		return &SettingChanged{Caps: caps}

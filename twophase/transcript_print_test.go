@@ -226,6 +226,9 @@ func (s *script) state(args []string) string {
 		if c.sealed {
 			sealed = ", sealed"
 		}
+		if c.gathered {
+			sealed += ", gathered"
+		}
 		fmt.Fprintf(&b, "waits on %v: %v%s\n", sortedKeys(c.tables), s.all(c.txns), sealed)
 	}
 	return b.String()

@@ -274,6 +274,11 @@ type Caps struct {
 	Coalesce bool
 	// Renderer is the version of the function that renders a commit file.
 	Renderer uint32
+	// Gather has what waits for a table gather for one entry more, behind the one that
+	// closed a round on it, before its own round opens, once: those who were answered by
+	// that entry, and come again, are in it then, and writers of one table share each
+	// version instead of taking turns.
+	Gather bool
 }
 
 // DefaultCaps are in force until a setting record says otherwise.

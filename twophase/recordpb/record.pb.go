@@ -220,6 +220,7 @@ type Record struct {
 	//	*Record_Hold
 	//	*Record_Reserve
 	//	*Record_ReserveEnd
+	//	*Record_Turn
 	Record        isRecord_Record `protobuf_oneof:"record"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -505,6 +506,15 @@ func (x *Record) GetReserveEnd() *ReservationEnded {
 	return nil
 }
 
+func (x *Record) GetTurn() *Turned {
+	if x != nil {
+		if x, ok := x.Record.(*Record_Turn); ok {
+			return x.Turn
+		}
+	}
+	return nil
+}
+
 type isRecord_Record interface {
 	isRecord_Record()
 }
@@ -617,6 +627,10 @@ type Record_ReserveEnd struct {
 	ReserveEnd *ReservationEnded `protobuf:"bytes,37,opt,name=reserve_end,json=reserveEnd,proto3,oneof"`
 }
 
+type Record_Turn struct {
+	Turn *Turned `protobuf:"bytes,38,opt,name=turn,proto3,oneof"`
+}
+
 func (*Record_Commit) isRecord_Record() {}
 
 func (*Record_Abort) isRecord_Record() {}
@@ -670,6 +684,8 @@ func (*Record_Hold) isRecord_Record() {}
 func (*Record_Reserve) isRecord_Record() {}
 
 func (*Record_ReserveEnd) isRecord_Record() {}
+
+func (*Record_Turn) isRecord_Record() {}
 
 type ObjectRef struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2563,6 +2579,7 @@ type SettingChanged struct {
 	MaxVersionTxns  uint32                 `protobuf:"varint,2,opt,name=max_version_txns,json=maxVersionTxns,proto3" json:"max_version_txns,omitempty"`
 	Coalesce        bool                   `protobuf:"varint,3,opt,name=coalesce,proto3" json:"coalesce,omitempty"`
 	Renderer        uint32                 `protobuf:"varint,4,opt,name=renderer,proto3" json:"renderer,omitempty"`
+	Gather          bool                   `protobuf:"varint,5,opt,name=gather,proto3" json:"gather,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -2625,6 +2642,49 @@ func (x *SettingChanged) GetRenderer() uint32 {
 	return 0
 }
 
+func (x *SettingChanged) GetGather() bool {
+	if x != nil {
+		return x.Gather
+	}
+	return false
+}
+
+type Turned struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Turned) Reset() {
+	*x = Turned{}
+	mi := &file_twophase_recordpb_record_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Turned) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Turned) ProtoMessage() {}
+
+func (x *Turned) ProtoReflect() protoreflect.Message {
+	mi := &file_twophase_recordpb_record_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Turned.ProtoReflect.Descriptor instead.
+func (*Turned) Descriptor() ([]byte, []int) {
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{31}
+}
+
 type Checkpointed struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Position      uint64                 `protobuf:"varint,1,opt,name=position,proto3" json:"position,omitempty"`
@@ -2635,7 +2695,7 @@ type Checkpointed struct {
 
 func (x *Checkpointed) Reset() {
 	*x = Checkpointed{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[31]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2647,7 +2707,7 @@ func (x *Checkpointed) String() string {
 func (*Checkpointed) ProtoMessage() {}
 
 func (x *Checkpointed) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[31]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2660,7 +2720,7 @@ func (x *Checkpointed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Checkpointed.ProtoReflect.Descriptor instead.
 func (*Checkpointed) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{31}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Checkpointed) GetPosition() uint64 {
@@ -2687,7 +2747,7 @@ type Tagged struct {
 
 func (x *Tagged) Reset() {
 	*x = Tagged{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[32]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2699,7 +2759,7 @@ func (x *Tagged) String() string {
 func (*Tagged) ProtoMessage() {}
 
 func (x *Tagged) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[32]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2712,7 +2772,7 @@ func (x *Tagged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Tagged.ProtoReflect.Descriptor instead.
 func (*Tagged) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{32}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Tagged) GetName() string {
@@ -2742,7 +2802,7 @@ type Leased struct {
 
 func (x *Leased) Reset() {
 	*x = Leased{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[33]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2754,7 +2814,7 @@ func (x *Leased) String() string {
 func (*Leased) ProtoMessage() {}
 
 func (x *Leased) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[33]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2767,7 +2827,7 @@ func (x *Leased) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Leased.ProtoReflect.Descriptor instead.
 func (*Leased) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{33}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Leased) GetId() string {
@@ -2815,7 +2875,7 @@ type LeaseEnded struct {
 
 func (x *LeaseEnded) Reset() {
 	*x = LeaseEnded{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[34]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2827,7 +2887,7 @@ func (x *LeaseEnded) String() string {
 func (*LeaseEnded) ProtoMessage() {}
 
 func (x *LeaseEnded) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[34]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2840,7 +2900,7 @@ func (x *LeaseEnded) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseEnded.ProtoReflect.Descriptor instead.
 func (*LeaseEnded) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{34}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *LeaseEnded) GetId() string {
@@ -2869,7 +2929,7 @@ type Reserved struct {
 
 func (x *Reserved) Reset() {
 	*x = Reserved{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[35]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2881,7 +2941,7 @@ func (x *Reserved) String() string {
 func (*Reserved) ProtoMessage() {}
 
 func (x *Reserved) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[35]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2894,7 +2954,7 @@ func (x *Reserved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reserved.ProtoReflect.Descriptor instead.
 func (*Reserved) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{35}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Reserved) GetKey() string {
@@ -2936,7 +2996,7 @@ type ReservedTable struct {
 
 func (x *ReservedTable) Reset() {
 	*x = ReservedTable{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[36]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2948,7 +3008,7 @@ func (x *ReservedTable) String() string {
 func (*ReservedTable) ProtoMessage() {}
 
 func (x *ReservedTable) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[36]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2961,7 +3021,7 @@ func (x *ReservedTable) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReservedTable.ProtoReflect.Descriptor instead.
 func (*ReservedTable) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{36}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ReservedTable) GetTable() string {
@@ -2989,7 +3049,7 @@ type ReservationEnded struct {
 
 func (x *ReservationEnded) Reset() {
 	*x = ReservationEnded{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[37]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3001,7 +3061,7 @@ func (x *ReservationEnded) String() string {
 func (*ReservationEnded) ProtoMessage() {}
 
 func (x *ReservationEnded) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[37]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3014,7 +3074,7 @@ func (x *ReservationEnded) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReservationEnded.ProtoReflect.Descriptor instead.
 func (*ReservationEnded) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{37}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ReservationEnded) GetKey() string {
@@ -3040,7 +3100,7 @@ type Moved struct {
 
 func (x *Moved) Reset() {
 	*x = Moved{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[38]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3052,7 +3112,7 @@ func (x *Moved) String() string {
 func (*Moved) ProtoMessage() {}
 
 func (x *Moved) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[38]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3065,7 +3125,7 @@ func (x *Moved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Moved.ProtoReflect.Descriptor instead.
 func (*Moved) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{38}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Moved) GetTo() string {
@@ -3084,7 +3144,7 @@ type Arrived struct {
 
 func (x *Arrived) Reset() {
 	*x = Arrived{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[39]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3096,7 +3156,7 @@ func (x *Arrived) String() string {
 func (*Arrived) ProtoMessage() {}
 
 func (x *Arrived) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[39]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3109,7 +3169,7 @@ func (x *Arrived) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Arrived.ProtoReflect.Descriptor instead.
 func (*Arrived) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{39}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Arrived) GetFrom() string {
@@ -3128,7 +3188,7 @@ type BuildEnabled struct {
 
 func (x *BuildEnabled) Reset() {
 	*x = BuildEnabled{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[40]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3140,7 +3200,7 @@ func (x *BuildEnabled) String() string {
 func (*BuildEnabled) ProtoMessage() {}
 
 func (x *BuildEnabled) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[40]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3153,7 +3213,7 @@ func (x *BuildEnabled) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BuildEnabled.ProtoReflect.Descriptor instead.
 func (*BuildEnabled) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{40}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *BuildEnabled) GetCodec() uint32 {
@@ -3177,7 +3237,7 @@ type KnownPart struct {
 
 func (x *KnownPart) Reset() {
 	*x = KnownPart{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[41]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3189,7 +3249,7 @@ func (x *KnownPart) String() string {
 func (*KnownPart) ProtoMessage() {}
 
 func (x *KnownPart) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[41]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3202,7 +3262,7 @@ func (x *KnownPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KnownPart.ProtoReflect.Descriptor instead.
 func (*KnownPart) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{41}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *KnownPart) GetTable() string {
@@ -3251,7 +3311,7 @@ type Known struct {
 
 func (x *Known) Reset() {
 	*x = Known{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[42]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3263,7 +3323,7 @@ func (x *Known) String() string {
 func (*Known) ProtoMessage() {}
 
 func (x *Known) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[42]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3276,7 +3336,7 @@ func (x *Known) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Known.ProtoReflect.Descriptor instead.
 func (*Known) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{42}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Known) GetTxn() []byte {
@@ -3315,7 +3375,7 @@ type Rebuilt struct {
 
 func (x *Rebuilt) Reset() {
 	*x = Rebuilt{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[43]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3327,7 +3387,7 @@ func (x *Rebuilt) String() string {
 func (*Rebuilt) ProtoMessage() {}
 
 func (x *Rebuilt) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[43]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3340,7 +3400,7 @@ func (x *Rebuilt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rebuilt.ProtoReflect.Descriptor instead.
 func (*Rebuilt) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{43}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Rebuilt) GetFrom() string {
@@ -3406,7 +3466,7 @@ type CheckpointIndex struct {
 
 func (x *CheckpointIndex) Reset() {
 	*x = CheckpointIndex{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[44]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3418,7 +3478,7 @@ func (x *CheckpointIndex) String() string {
 func (*CheckpointIndex) ProtoMessage() {}
 
 func (x *CheckpointIndex) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[44]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3431,7 +3491,7 @@ func (x *CheckpointIndex) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckpointIndex.ProtoReflect.Descriptor instead.
 func (*CheckpointIndex) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{44}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *CheckpointIndex) GetCodec() uint32 {
@@ -3490,7 +3550,7 @@ type CheckpointHead struct {
 
 func (x *CheckpointHead) Reset() {
 	*x = CheckpointHead{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[45]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3502,7 +3562,7 @@ func (x *CheckpointHead) String() string {
 func (*CheckpointHead) ProtoMessage() {}
 
 func (x *CheckpointHead) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[45]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3515,7 +3575,7 @@ func (x *CheckpointHead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckpointHead.ProtoReflect.Descriptor instead.
 func (*CheckpointHead) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{45}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *CheckpointHead) GetCatalog() string {
@@ -3690,7 +3750,7 @@ type Reservation struct {
 
 func (x *Reservation) Reset() {
 	*x = Reservation{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[46]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3702,7 +3762,7 @@ func (x *Reservation) String() string {
 func (*Reservation) ProtoMessage() {}
 
 func (x *Reservation) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[46]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3715,7 +3775,7 @@ func (x *Reservation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reservation.ProtoReflect.Descriptor instead.
 func (*Reservation) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{46}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *Reservation) GetReserved() *Reserved {
@@ -3755,7 +3815,7 @@ type Turn struct {
 
 func (x *Turn) Reset() {
 	*x = Turn{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[47]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3767,7 +3827,7 @@ func (x *Turn) String() string {
 func (*Turn) ProtoMessage() {}
 
 func (x *Turn) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[47]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3780,7 +3840,7 @@ func (x *Turn) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Turn.ProtoReflect.Descriptor instead.
 func (*Turn) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{47}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *Turn) GetTable() string {
@@ -3845,7 +3905,7 @@ type Lease struct {
 
 func (x *Lease) Reset() {
 	*x = Lease{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[48]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3857,7 +3917,7 @@ func (x *Lease) String() string {
 func (*Lease) ProtoMessage() {}
 
 func (x *Lease) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[48]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3870,7 +3930,7 @@ func (x *Lease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lease.ProtoReflect.Descriptor instead.
 func (*Lease) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{48}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *Lease) GetId() string {
@@ -3912,13 +3972,14 @@ type Waiting struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Sealed        bool                   `protobuf:"varint,1,opt,name=sealed,proto3" json:"sealed,omitempty"`
 	Txns          [][]byte               `protobuf:"bytes,2,rep,name=txns,proto3" json:"txns,omitempty"`
+	Gathered      bool                   `protobuf:"varint,3,opt,name=gathered,proto3" json:"gathered,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Waiting) Reset() {
 	*x = Waiting{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[49]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3930,7 +3991,7 @@ func (x *Waiting) String() string {
 func (*Waiting) ProtoMessage() {}
 
 func (x *Waiting) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[49]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3943,7 +4004,7 @@ func (x *Waiting) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Waiting.ProtoReflect.Descriptor instead.
 func (*Waiting) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{49}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *Waiting) GetSealed() bool {
@@ -3960,6 +4021,13 @@ func (x *Waiting) GetTxns() [][]byte {
 	return nil
 }
 
+func (x *Waiting) GetGathered() bool {
+	if x != nil {
+		return x.Gathered
+	}
+	return false
+}
+
 type Round struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            *RoundID               `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -3972,7 +4040,7 @@ type Round struct {
 
 func (x *Round) Reset() {
 	*x = Round{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[50]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3984,7 +4052,7 @@ func (x *Round) String() string {
 func (*Round) ProtoMessage() {}
 
 func (x *Round) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[50]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3997,7 +4065,7 @@ func (x *Round) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Round.ProtoReflect.Descriptor instead.
 func (*Round) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{50}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *Round) GetId() *RoundID {
@@ -4044,7 +4112,7 @@ type Segment struct {
 
 func (x *Segment) Reset() {
 	*x = Segment{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[51]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4056,7 +4124,7 @@ func (x *Segment) String() string {
 func (*Segment) ProtoMessage() {}
 
 func (x *Segment) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[51]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4069,7 +4137,7 @@ func (x *Segment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Segment.ProtoReflect.Descriptor instead.
 func (*Segment) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{51}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *Segment) GetTables() []*Table {
@@ -4138,7 +4206,7 @@ type Table struct {
 
 func (x *Table) Reset() {
 	*x = Table{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[52]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4150,7 +4218,7 @@ func (x *Table) String() string {
 func (*Table) ProtoMessage() {}
 
 func (x *Table) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[52]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4163,7 +4231,7 @@ func (x *Table) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Table.ProtoReflect.Descriptor instead.
 func (*Table) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{52}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *Table) GetRegistered() *Registered {
@@ -4323,7 +4391,7 @@ type Hold struct {
 
 func (x *Hold) Reset() {
 	*x = Hold{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[53]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4335,7 +4403,7 @@ func (x *Hold) String() string {
 func (*Hold) ProtoMessage() {}
 
 func (x *Hold) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[53]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4348,7 +4416,7 @@ func (x *Hold) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Hold.ProtoReflect.Descriptor instead.
 func (*Hold) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{53}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *Hold) GetDetail() string {
@@ -4378,7 +4446,7 @@ type Fence struct {
 
 func (x *Fence) Reset() {
 	*x = Fence{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[54]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4390,7 +4458,7 @@ func (x *Fence) String() string {
 func (*Fence) ProtoMessage() {}
 
 func (x *Fence) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[54]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4403,7 +4471,7 @@ func (x *Fence) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Fence.ProtoReflect.Descriptor instead.
 func (*Fence) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{54}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *Fence) GetVersion() int64 {
@@ -4453,7 +4521,7 @@ type Opened struct {
 
 func (x *Opened) Reset() {
 	*x = Opened{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[55]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4465,7 +4533,7 @@ func (x *Opened) String() string {
 func (*Opened) ProtoMessage() {}
 
 func (x *Opened) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[55]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4478,7 +4546,7 @@ func (x *Opened) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Opened.ProtoReflect.Descriptor instead.
 func (*Opened) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{55}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *Opened) GetFrom() uint32 {
@@ -4521,7 +4589,7 @@ type Guest struct {
 
 func (x *Guest) Reset() {
 	*x = Guest{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[56]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4533,7 +4601,7 @@ func (x *Guest) String() string {
 func (*Guest) ProtoMessage() {}
 
 func (x *Guest) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[56]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4546,7 +4614,7 @@ func (x *Guest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Guest.ProtoReflect.Descriptor instead.
 func (*Guest) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{56}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *Guest) GetEngine() string {
@@ -4587,7 +4655,7 @@ type Change struct {
 
 func (x *Change) Reset() {
 	*x = Change{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[57]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4599,7 +4667,7 @@ func (x *Change) String() string {
 func (*Change) ProtoMessage() {}
 
 func (x *Change) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[57]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4612,7 +4680,7 @@ func (x *Change) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Change.ProtoReflect.Descriptor instead.
 func (*Change) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{57}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *Change) GetNumber() int64 {
@@ -4642,7 +4710,7 @@ type History struct {
 
 func (x *History) Reset() {
 	*x = History{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[58]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4654,7 +4722,7 @@ func (x *History) String() string {
 func (*History) ProtoMessage() {}
 
 func (x *History) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[58]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4667,7 +4735,7 @@ func (x *History) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use History.ProtoReflect.Descriptor instead.
 func (*History) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{58}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *History) GetVersion() int64 {
@@ -4720,7 +4788,7 @@ type Outcome struct {
 
 func (x *Outcome) Reset() {
 	*x = Outcome{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[59]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4732,7 +4800,7 @@ func (x *Outcome) String() string {
 func (*Outcome) ProtoMessage() {}
 
 func (x *Outcome) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[59]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4745,7 +4813,7 @@ func (x *Outcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Outcome.ProtoReflect.Descriptor instead.
 func (*Outcome) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{59}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *Outcome) GetCommit() *Committed {
@@ -4810,7 +4878,7 @@ type PartOutcome struct {
 
 func (x *PartOutcome) Reset() {
 	*x = PartOutcome{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[60]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4822,7 +4890,7 @@ func (x *PartOutcome) String() string {
 func (*PartOutcome) ProtoMessage() {}
 
 func (x *PartOutcome) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[60]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4835,7 +4903,7 @@ func (x *PartOutcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PartOutcome.ProtoReflect.Descriptor instead.
 func (*PartOutcome) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{60}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *PartOutcome) GetChange() int64 {
@@ -4889,7 +4957,7 @@ type Snapshot struct {
 
 func (x *Snapshot) Reset() {
 	*x = Snapshot{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[61]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4901,7 +4969,7 @@ func (x *Snapshot) String() string {
 func (*Snapshot) ProtoMessage() {}
 
 func (x *Snapshot) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[61]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4914,7 +4982,7 @@ func (x *Snapshot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Snapshot.ProtoReflect.Descriptor instead.
 func (*Snapshot) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{61}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *Snapshot) GetVersion() uint64 {
@@ -4983,7 +5051,7 @@ type SnapshotTable struct {
 
 func (x *SnapshotTable) Reset() {
 	*x = SnapshotTable{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[62]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4995,7 +5063,7 @@ func (x *SnapshotTable) String() string {
 func (*SnapshotTable) ProtoMessage() {}
 
 func (x *SnapshotTable) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[62]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5008,7 +5076,7 @@ func (x *SnapshotTable) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotTable.ProtoReflect.Descriptor instead.
 func (*SnapshotTable) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{62}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *SnapshotTable) GetTable() string {
@@ -5044,7 +5112,7 @@ const file_twophase_recordpb_record_proto_rawDesc = "" +
 	"\x06writer\x18\a \x01(\tR\x06writer\x12?\n" +
 	"\n" +
 	"checkpoint\x18\b \x01(\v2\x1f.txcoord.record.v1.CheckpointedR\n" +
-	"checkpoint\"\x82\f\n" +
+	"checkpoint\"\xb3\f\n" +
 	"\x06Record\x126\n" +
 	"\x06commit\x18\x01 \x01(\v2\x1c.txcoord.record.v1.CommittedH\x00R\x06commit\x122\n" +
 	"\x05abort\x18\x02 \x01(\v2\x1a.txcoord.record.v1.AbortedH\x00R\x05abort\x12@\n" +
@@ -5076,7 +5144,8 @@ const file_twophase_recordpb_record_proto_rawDesc = "" +
 	"\x04hold\x18# \x01(\v2\x17.txcoord.record.v1.HeldH\x00R\x04hold\x127\n" +
 	"\areserve\x18$ \x01(\v2\x1b.txcoord.record.v1.ReservedH\x00R\areserve\x12F\n" +
 	"\vreserve_end\x18% \x01(\v2#.txcoord.record.v1.ReservationEndedH\x00R\n" +
-	"reserveEndB\b\n" +
+	"reserveEnd\x12/\n" +
+	"\x04turn\x18& \x01(\v2\x19.txcoord.record.v1.TurnedH\x00R\x04turnB\b\n" +
 	"\x06record\"G\n" +
 	"\tObjectRef\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
@@ -5230,12 +5299,14 @@ const file_twophase_recordpb_record_proto_rawDesc = "" +
 	"\x03off\x18\x02 \x01(\bR\x03off\x12\x16\n" +
 	"\x06detail\x18\x03 \x01(\tR\x06detail\"#\n" +
 	"\vFloorRaised\x12\x14\n" +
-	"\x05floor\x18\x01 \x01(\x04R\x05floor\"\x9e\x01\n" +
+	"\x05floor\x18\x01 \x01(\x04R\x05floor\"\xb6\x01\n" +
 	"\x0eSettingChanged\x12*\n" +
 	"\x11max_version_bytes\x18\x01 \x01(\x04R\x0fmaxVersionBytes\x12(\n" +
 	"\x10max_version_txns\x18\x02 \x01(\rR\x0emaxVersionTxns\x12\x1a\n" +
 	"\bcoalesce\x18\x03 \x01(\bR\bcoalesce\x12\x1a\n" +
-	"\brenderer\x18\x04 \x01(\rR\brenderer\"`\n" +
+	"\brenderer\x18\x04 \x01(\rR\brenderer\x12\x16\n" +
+	"\x06gather\x18\x05 \x01(\bR\x06gather\"\b\n" +
+	"\x06Turned\"`\n" +
 	"\fCheckpointed\x12\x1a\n" +
 	"\bposition\x18\x01 \x01(\x04R\bposition\x124\n" +
 	"\x06object\x18\x02 \x01(\v2\x1c.txcoord.record.v1.ObjectRefR\x06object\"8\n" +
@@ -5337,10 +5408,11 @@ const file_twophase_recordpb_record_proto_rawDesc = "" +
 	"\bsnapshot\x18\x02 \x01(\x04R\bsnapshot\x12\x12\n" +
 	"\x04note\x18\x03 \x01(\tR\x04note\x12\x19\n" +
 	"\bsince_ms\x18\x04 \x01(\x03R\asinceMs\x12\x19\n" +
-	"\buntil_ms\x18\x05 \x01(\x03R\auntilMs\"5\n" +
+	"\buntil_ms\x18\x05 \x01(\x03R\auntilMs\"Q\n" +
 	"\aWaiting\x12\x16\n" +
 	"\x06sealed\x18\x01 \x01(\bR\x06sealed\x12\x12\n" +
-	"\x04txns\x18\x02 \x03(\fR\x04txns\"\x97\x01\n" +
+	"\x04txns\x18\x02 \x03(\fR\x04txns\x12\x1a\n" +
+	"\bgathered\x18\x03 \x01(\bR\bgathered\"\x97\x01\n" +
 	"\x05Round\x12*\n" +
 	"\x02id\x18\x01 \x01(\v2\x1a.txcoord.record.v1.RoundIDR\x02id\x12\x17\n" +
 	"\atime_ms\x18\x02 \x01(\x03R\x06timeMs\x12\x12\n" +
@@ -5447,7 +5519,7 @@ func file_twophase_recordpb_record_proto_rawDescGZIP() []byte {
 	return file_twophase_recordpb_record_proto_rawDescData
 }
 
-var file_twophase_recordpb_record_proto_msgTypes = make([]protoimpl.MessageInfo, 63)
+var file_twophase_recordpb_record_proto_msgTypes = make([]protoimpl.MessageInfo, 64)
 var file_twophase_recordpb_record_proto_goTypes = []any{
 	(*Entry)(nil),            // 0: txcoord.record.v1.Entry
 	(*Header)(nil),           // 1: txcoord.record.v1.Header
@@ -5480,43 +5552,44 @@ var file_twophase_recordpb_record_proto_goTypes = []any{
 	(*Held)(nil),             // 28: txcoord.record.v1.Held
 	(*FloorRaised)(nil),      // 29: txcoord.record.v1.FloorRaised
 	(*SettingChanged)(nil),   // 30: txcoord.record.v1.SettingChanged
-	(*Checkpointed)(nil),     // 31: txcoord.record.v1.Checkpointed
-	(*Tagged)(nil),           // 32: txcoord.record.v1.Tagged
-	(*Leased)(nil),           // 33: txcoord.record.v1.Leased
-	(*LeaseEnded)(nil),       // 34: txcoord.record.v1.LeaseEnded
-	(*Reserved)(nil),         // 35: txcoord.record.v1.Reserved
-	(*ReservedTable)(nil),    // 36: txcoord.record.v1.ReservedTable
-	(*ReservationEnded)(nil), // 37: txcoord.record.v1.ReservationEnded
-	(*Moved)(nil),            // 38: txcoord.record.v1.Moved
-	(*Arrived)(nil),          // 39: txcoord.record.v1.Arrived
-	(*BuildEnabled)(nil),     // 40: txcoord.record.v1.BuildEnabled
-	(*KnownPart)(nil),        // 41: txcoord.record.v1.KnownPart
-	(*Known)(nil),            // 42: txcoord.record.v1.Known
-	(*Rebuilt)(nil),          // 43: txcoord.record.v1.Rebuilt
-	(*CheckpointIndex)(nil),  // 44: txcoord.record.v1.CheckpointIndex
-	(*CheckpointHead)(nil),   // 45: txcoord.record.v1.CheckpointHead
-	(*Reservation)(nil),      // 46: txcoord.record.v1.Reservation
-	(*Turn)(nil),             // 47: txcoord.record.v1.Turn
-	(*Lease)(nil),            // 48: txcoord.record.v1.Lease
-	(*Waiting)(nil),          // 49: txcoord.record.v1.Waiting
-	(*Round)(nil),            // 50: txcoord.record.v1.Round
-	(*Segment)(nil),          // 51: txcoord.record.v1.Segment
-	(*Table)(nil),            // 52: txcoord.record.v1.Table
-	(*Hold)(nil),             // 53: txcoord.record.v1.Hold
-	(*Fence)(nil),            // 54: txcoord.record.v1.Fence
-	(*Opened)(nil),           // 55: txcoord.record.v1.Opened
-	(*Guest)(nil),            // 56: txcoord.record.v1.Guest
-	(*Change)(nil),           // 57: txcoord.record.v1.Change
-	(*History)(nil),          // 58: txcoord.record.v1.History
-	(*Outcome)(nil),          // 59: txcoord.record.v1.Outcome
-	(*PartOutcome)(nil),      // 60: txcoord.record.v1.PartOutcome
-	(*Snapshot)(nil),         // 61: txcoord.record.v1.Snapshot
-	(*SnapshotTable)(nil),    // 62: txcoord.record.v1.SnapshotTable
+	(*Turned)(nil),           // 31: txcoord.record.v1.Turned
+	(*Checkpointed)(nil),     // 32: txcoord.record.v1.Checkpointed
+	(*Tagged)(nil),           // 33: txcoord.record.v1.Tagged
+	(*Leased)(nil),           // 34: txcoord.record.v1.Leased
+	(*LeaseEnded)(nil),       // 35: txcoord.record.v1.LeaseEnded
+	(*Reserved)(nil),         // 36: txcoord.record.v1.Reserved
+	(*ReservedTable)(nil),    // 37: txcoord.record.v1.ReservedTable
+	(*ReservationEnded)(nil), // 38: txcoord.record.v1.ReservationEnded
+	(*Moved)(nil),            // 39: txcoord.record.v1.Moved
+	(*Arrived)(nil),          // 40: txcoord.record.v1.Arrived
+	(*BuildEnabled)(nil),     // 41: txcoord.record.v1.BuildEnabled
+	(*KnownPart)(nil),        // 42: txcoord.record.v1.KnownPart
+	(*Known)(nil),            // 43: txcoord.record.v1.Known
+	(*Rebuilt)(nil),          // 44: txcoord.record.v1.Rebuilt
+	(*CheckpointIndex)(nil),  // 45: txcoord.record.v1.CheckpointIndex
+	(*CheckpointHead)(nil),   // 46: txcoord.record.v1.CheckpointHead
+	(*Reservation)(nil),      // 47: txcoord.record.v1.Reservation
+	(*Turn)(nil),             // 48: txcoord.record.v1.Turn
+	(*Lease)(nil),            // 49: txcoord.record.v1.Lease
+	(*Waiting)(nil),          // 50: txcoord.record.v1.Waiting
+	(*Round)(nil),            // 51: txcoord.record.v1.Round
+	(*Segment)(nil),          // 52: txcoord.record.v1.Segment
+	(*Table)(nil),            // 53: txcoord.record.v1.Table
+	(*Hold)(nil),             // 54: txcoord.record.v1.Hold
+	(*Fence)(nil),            // 55: txcoord.record.v1.Fence
+	(*Opened)(nil),           // 56: txcoord.record.v1.Opened
+	(*Guest)(nil),            // 57: txcoord.record.v1.Guest
+	(*Change)(nil),           // 58: txcoord.record.v1.Change
+	(*History)(nil),          // 59: txcoord.record.v1.History
+	(*Outcome)(nil),          // 60: txcoord.record.v1.Outcome
+	(*PartOutcome)(nil),      // 61: txcoord.record.v1.PartOutcome
+	(*Snapshot)(nil),         // 62: txcoord.record.v1.Snapshot
+	(*SnapshotTable)(nil),    // 63: txcoord.record.v1.SnapshotTable
 }
 var file_twophase_recordpb_record_proto_depIdxs = []int32{
 	1,  // 0: txcoord.record.v1.Entry.header:type_name -> txcoord.record.v1.Header
 	2,  // 1: txcoord.record.v1.Entry.records:type_name -> txcoord.record.v1.Record
-	31, // 2: txcoord.record.v1.Header.checkpoint:type_name -> txcoord.record.v1.Checkpointed
+	32, // 2: txcoord.record.v1.Header.checkpoint:type_name -> txcoord.record.v1.Checkpointed
 	10, // 3: txcoord.record.v1.Record.commit:type_name -> txcoord.record.v1.Committed
 	11, // 4: txcoord.record.v1.Record.abort:type_name -> txcoord.record.v1.Aborted
 	15, // 5: txcoord.record.v1.Record.publication:type_name -> txcoord.record.v1.Published
@@ -5532,80 +5605,81 @@ var file_twophase_recordpb_record_proto_depIdxs = []int32{
 	27, // 15: txcoord.record.v1.Record.thaw:type_name -> txcoord.record.v1.Thawed
 	29, // 16: txcoord.record.v1.Record.floor:type_name -> txcoord.record.v1.FloorRaised
 	30, // 17: txcoord.record.v1.Record.setting:type_name -> txcoord.record.v1.SettingChanged
-	31, // 18: txcoord.record.v1.Record.checkpoint:type_name -> txcoord.record.v1.Checkpointed
-	32, // 19: txcoord.record.v1.Record.tag:type_name -> txcoord.record.v1.Tagged
-	40, // 20: txcoord.record.v1.Record.build:type_name -> txcoord.record.v1.BuildEnabled
+	32, // 18: txcoord.record.v1.Record.checkpoint:type_name -> txcoord.record.v1.Checkpointed
+	33, // 19: txcoord.record.v1.Record.tag:type_name -> txcoord.record.v1.Tagged
+	41, // 20: txcoord.record.v1.Record.build:type_name -> txcoord.record.v1.BuildEnabled
 	25, // 21: txcoord.record.v1.Record.fence:type_name -> txcoord.record.v1.FenceCounted
-	33, // 22: txcoord.record.v1.Record.lease:type_name -> txcoord.record.v1.Leased
-	34, // 23: txcoord.record.v1.Record.lease_end:type_name -> txcoord.record.v1.LeaseEnded
-	38, // 24: txcoord.record.v1.Record.moved:type_name -> txcoord.record.v1.Moved
-	39, // 25: txcoord.record.v1.Record.arrived:type_name -> txcoord.record.v1.Arrived
-	43, // 26: txcoord.record.v1.Record.rebuilt:type_name -> txcoord.record.v1.Rebuilt
+	34, // 22: txcoord.record.v1.Record.lease:type_name -> txcoord.record.v1.Leased
+	35, // 23: txcoord.record.v1.Record.lease_end:type_name -> txcoord.record.v1.LeaseEnded
+	39, // 24: txcoord.record.v1.Record.moved:type_name -> txcoord.record.v1.Moved
+	40, // 25: txcoord.record.v1.Record.arrived:type_name -> txcoord.record.v1.Arrived
+	44, // 26: txcoord.record.v1.Record.rebuilt:type_name -> txcoord.record.v1.Rebuilt
 	28, // 27: txcoord.record.v1.Record.hold:type_name -> txcoord.record.v1.Held
-	35, // 28: txcoord.record.v1.Record.reserve:type_name -> txcoord.record.v1.Reserved
-	37, // 29: txcoord.record.v1.Record.reserve_end:type_name -> txcoord.record.v1.ReservationEnded
-	5,  // 30: txcoord.record.v1.Shape.apps:type_name -> txcoord.record.v1.AppVersion
-	4,  // 31: txcoord.record.v1.Part.read:type_name -> txcoord.record.v1.ReadPoint
-	3,  // 32: txcoord.record.v1.Part.facts_ref:type_name -> txcoord.record.v1.ObjectRef
-	6,  // 33: txcoord.record.v1.Part.shape:type_name -> txcoord.record.v1.Shape
-	8,  // 34: txcoord.record.v1.Part.create:type_name -> txcoord.record.v1.Creation
-	4,  // 35: txcoord.record.v1.ReadPart.read:type_name -> txcoord.record.v1.ReadPoint
-	7,  // 36: txcoord.record.v1.Committed.parts:type_name -> txcoord.record.v1.Part
-	9,  // 37: txcoord.record.v1.Committed.reads:type_name -> txcoord.record.v1.ReadPart
-	12, // 38: txcoord.record.v1.PublishedTable.versions:type_name -> txcoord.record.v1.FoundVersion
-	13, // 39: txcoord.record.v1.Published.round:type_name -> txcoord.record.v1.RoundID
-	14, // 40: txcoord.record.v1.Published.tables:type_name -> txcoord.record.v1.PublishedTable
-	16, // 41: txcoord.record.v1.Verdict.conflict:type_name -> txcoord.record.v1.Conflict
-	3,  // 42: txcoord.record.v1.Foreign.facts_ref:type_name -> txcoord.record.v1.ObjectRef
-	5,  // 43: txcoord.record.v1.Foreign.apps:type_name -> txcoord.record.v1.AppVersion
-	12, // 44: txcoord.record.v1.Foreign.found:type_name -> txcoord.record.v1.FoundVersion
-	17, // 45: txcoord.record.v1.Foreign.verdicts:type_name -> txcoord.record.v1.Verdict
-	12, // 46: txcoord.record.v1.Barrier.found:type_name -> txcoord.record.v1.FoundVersion
-	17, // 47: txcoord.record.v1.Barrier.verdicts:type_name -> txcoord.record.v1.Verdict
-	17, // 48: txcoord.record.v1.Range.verdicts:type_name -> txcoord.record.v1.Verdict
-	13, // 49: txcoord.record.v1.Frozen.round:type_name -> txcoord.record.v1.RoundID
-	3,  // 50: txcoord.record.v1.Checkpointed.object:type_name -> txcoord.record.v1.ObjectRef
-	36, // 51: txcoord.record.v1.Reserved.tables:type_name -> txcoord.record.v1.ReservedTable
-	41, // 52: txcoord.record.v1.Known.parts:type_name -> txcoord.record.v1.KnownPart
-	22, // 53: txcoord.record.v1.Rebuilt.tables:type_name -> txcoord.record.v1.Registered
-	42, // 54: txcoord.record.v1.Rebuilt.known:type_name -> txcoord.record.v1.Known
-	22, // 55: txcoord.record.v1.Rebuilt.removed:type_name -> txcoord.record.v1.Registered
-	45, // 56: txcoord.record.v1.CheckpointIndex.head:type_name -> txcoord.record.v1.CheckpointHead
-	3,  // 57: txcoord.record.v1.CheckpointIndex.segments:type_name -> txcoord.record.v1.ObjectRef
-	30, // 58: txcoord.record.v1.CheckpointHead.caps:type_name -> txcoord.record.v1.SettingChanged
-	49, // 59: txcoord.record.v1.CheckpointHead.waiting:type_name -> txcoord.record.v1.Waiting
-	50, // 60: txcoord.record.v1.CheckpointHead.rounds:type_name -> txcoord.record.v1.Round
-	32, // 61: txcoord.record.v1.CheckpointHead.tags:type_name -> txcoord.record.v1.Tagged
-	31, // 62: txcoord.record.v1.CheckpointHead.checkpoint:type_name -> txcoord.record.v1.Checkpointed
-	48, // 63: txcoord.record.v1.CheckpointHead.leases:type_name -> txcoord.record.v1.Lease
-	46, // 64: txcoord.record.v1.CheckpointHead.reservations:type_name -> txcoord.record.v1.Reservation
-	47, // 65: txcoord.record.v1.CheckpointHead.turns:type_name -> txcoord.record.v1.Turn
-	35, // 66: txcoord.record.v1.Reservation.reserved:type_name -> txcoord.record.v1.Reserved
-	13, // 67: txcoord.record.v1.Round.id:type_name -> txcoord.record.v1.RoundID
-	30, // 68: txcoord.record.v1.Round.caps:type_name -> txcoord.record.v1.SettingChanged
-	52, // 69: txcoord.record.v1.Segment.tables:type_name -> txcoord.record.v1.Table
-	59, // 70: txcoord.record.v1.Segment.outcomes:type_name -> txcoord.record.v1.Outcome
-	61, // 71: txcoord.record.v1.Segment.snapshots:type_name -> txcoord.record.v1.Snapshot
-	22, // 72: txcoord.record.v1.Table.registered:type_name -> txcoord.record.v1.Registered
-	57, // 73: txcoord.record.v1.Table.pending:type_name -> txcoord.record.v1.Change
-	58, // 74: txcoord.record.v1.Table.history:type_name -> txcoord.record.v1.History
-	26, // 75: txcoord.record.v1.Table.frozen:type_name -> txcoord.record.v1.Frozen
-	57, // 76: txcoord.record.v1.Table.diverged:type_name -> txcoord.record.v1.Change
-	54, // 77: txcoord.record.v1.Table.fence:type_name -> txcoord.record.v1.Fence
-	55, // 78: txcoord.record.v1.Table.opened:type_name -> txcoord.record.v1.Opened
-	56, // 79: txcoord.record.v1.Table.guests:type_name -> txcoord.record.v1.Guest
-	53, // 80: txcoord.record.v1.Table.held:type_name -> txcoord.record.v1.Hold
-	3,  // 81: txcoord.record.v1.History.facts_ref:type_name -> txcoord.record.v1.ObjectRef
-	10, // 82: txcoord.record.v1.Outcome.commit:type_name -> txcoord.record.v1.Committed
-	11, // 83: txcoord.record.v1.Outcome.abort:type_name -> txcoord.record.v1.Aborted
-	60, // 84: txcoord.record.v1.Outcome.parts:type_name -> txcoord.record.v1.PartOutcome
-	16, // 85: txcoord.record.v1.PartOutcome.conflict:type_name -> txcoord.record.v1.Conflict
-	62, // 86: txcoord.record.v1.Snapshot.tables:type_name -> txcoord.record.v1.SnapshotTable
-	87, // [87:87] is the sub-list for method output_type
-	87, // [87:87] is the sub-list for method input_type
-	87, // [87:87] is the sub-list for extension type_name
-	87, // [87:87] is the sub-list for extension extendee
-	0,  // [0:87] is the sub-list for field type_name
+	36, // 28: txcoord.record.v1.Record.reserve:type_name -> txcoord.record.v1.Reserved
+	38, // 29: txcoord.record.v1.Record.reserve_end:type_name -> txcoord.record.v1.ReservationEnded
+	31, // 30: txcoord.record.v1.Record.turn:type_name -> txcoord.record.v1.Turned
+	5,  // 31: txcoord.record.v1.Shape.apps:type_name -> txcoord.record.v1.AppVersion
+	4,  // 32: txcoord.record.v1.Part.read:type_name -> txcoord.record.v1.ReadPoint
+	3,  // 33: txcoord.record.v1.Part.facts_ref:type_name -> txcoord.record.v1.ObjectRef
+	6,  // 34: txcoord.record.v1.Part.shape:type_name -> txcoord.record.v1.Shape
+	8,  // 35: txcoord.record.v1.Part.create:type_name -> txcoord.record.v1.Creation
+	4,  // 36: txcoord.record.v1.ReadPart.read:type_name -> txcoord.record.v1.ReadPoint
+	7,  // 37: txcoord.record.v1.Committed.parts:type_name -> txcoord.record.v1.Part
+	9,  // 38: txcoord.record.v1.Committed.reads:type_name -> txcoord.record.v1.ReadPart
+	12, // 39: txcoord.record.v1.PublishedTable.versions:type_name -> txcoord.record.v1.FoundVersion
+	13, // 40: txcoord.record.v1.Published.round:type_name -> txcoord.record.v1.RoundID
+	14, // 41: txcoord.record.v1.Published.tables:type_name -> txcoord.record.v1.PublishedTable
+	16, // 42: txcoord.record.v1.Verdict.conflict:type_name -> txcoord.record.v1.Conflict
+	3,  // 43: txcoord.record.v1.Foreign.facts_ref:type_name -> txcoord.record.v1.ObjectRef
+	5,  // 44: txcoord.record.v1.Foreign.apps:type_name -> txcoord.record.v1.AppVersion
+	12, // 45: txcoord.record.v1.Foreign.found:type_name -> txcoord.record.v1.FoundVersion
+	17, // 46: txcoord.record.v1.Foreign.verdicts:type_name -> txcoord.record.v1.Verdict
+	12, // 47: txcoord.record.v1.Barrier.found:type_name -> txcoord.record.v1.FoundVersion
+	17, // 48: txcoord.record.v1.Barrier.verdicts:type_name -> txcoord.record.v1.Verdict
+	17, // 49: txcoord.record.v1.Range.verdicts:type_name -> txcoord.record.v1.Verdict
+	13, // 50: txcoord.record.v1.Frozen.round:type_name -> txcoord.record.v1.RoundID
+	3,  // 51: txcoord.record.v1.Checkpointed.object:type_name -> txcoord.record.v1.ObjectRef
+	37, // 52: txcoord.record.v1.Reserved.tables:type_name -> txcoord.record.v1.ReservedTable
+	42, // 53: txcoord.record.v1.Known.parts:type_name -> txcoord.record.v1.KnownPart
+	22, // 54: txcoord.record.v1.Rebuilt.tables:type_name -> txcoord.record.v1.Registered
+	43, // 55: txcoord.record.v1.Rebuilt.known:type_name -> txcoord.record.v1.Known
+	22, // 56: txcoord.record.v1.Rebuilt.removed:type_name -> txcoord.record.v1.Registered
+	46, // 57: txcoord.record.v1.CheckpointIndex.head:type_name -> txcoord.record.v1.CheckpointHead
+	3,  // 58: txcoord.record.v1.CheckpointIndex.segments:type_name -> txcoord.record.v1.ObjectRef
+	30, // 59: txcoord.record.v1.CheckpointHead.caps:type_name -> txcoord.record.v1.SettingChanged
+	50, // 60: txcoord.record.v1.CheckpointHead.waiting:type_name -> txcoord.record.v1.Waiting
+	51, // 61: txcoord.record.v1.CheckpointHead.rounds:type_name -> txcoord.record.v1.Round
+	33, // 62: txcoord.record.v1.CheckpointHead.tags:type_name -> txcoord.record.v1.Tagged
+	32, // 63: txcoord.record.v1.CheckpointHead.checkpoint:type_name -> txcoord.record.v1.Checkpointed
+	49, // 64: txcoord.record.v1.CheckpointHead.leases:type_name -> txcoord.record.v1.Lease
+	47, // 65: txcoord.record.v1.CheckpointHead.reservations:type_name -> txcoord.record.v1.Reservation
+	48, // 66: txcoord.record.v1.CheckpointHead.turns:type_name -> txcoord.record.v1.Turn
+	36, // 67: txcoord.record.v1.Reservation.reserved:type_name -> txcoord.record.v1.Reserved
+	13, // 68: txcoord.record.v1.Round.id:type_name -> txcoord.record.v1.RoundID
+	30, // 69: txcoord.record.v1.Round.caps:type_name -> txcoord.record.v1.SettingChanged
+	53, // 70: txcoord.record.v1.Segment.tables:type_name -> txcoord.record.v1.Table
+	60, // 71: txcoord.record.v1.Segment.outcomes:type_name -> txcoord.record.v1.Outcome
+	62, // 72: txcoord.record.v1.Segment.snapshots:type_name -> txcoord.record.v1.Snapshot
+	22, // 73: txcoord.record.v1.Table.registered:type_name -> txcoord.record.v1.Registered
+	58, // 74: txcoord.record.v1.Table.pending:type_name -> txcoord.record.v1.Change
+	59, // 75: txcoord.record.v1.Table.history:type_name -> txcoord.record.v1.History
+	26, // 76: txcoord.record.v1.Table.frozen:type_name -> txcoord.record.v1.Frozen
+	58, // 77: txcoord.record.v1.Table.diverged:type_name -> txcoord.record.v1.Change
+	55, // 78: txcoord.record.v1.Table.fence:type_name -> txcoord.record.v1.Fence
+	56, // 79: txcoord.record.v1.Table.opened:type_name -> txcoord.record.v1.Opened
+	57, // 80: txcoord.record.v1.Table.guests:type_name -> txcoord.record.v1.Guest
+	54, // 81: txcoord.record.v1.Table.held:type_name -> txcoord.record.v1.Hold
+	3,  // 82: txcoord.record.v1.History.facts_ref:type_name -> txcoord.record.v1.ObjectRef
+	10, // 83: txcoord.record.v1.Outcome.commit:type_name -> txcoord.record.v1.Committed
+	11, // 84: txcoord.record.v1.Outcome.abort:type_name -> txcoord.record.v1.Aborted
+	61, // 85: txcoord.record.v1.Outcome.parts:type_name -> txcoord.record.v1.PartOutcome
+	16, // 86: txcoord.record.v1.PartOutcome.conflict:type_name -> txcoord.record.v1.Conflict
+	63, // 87: txcoord.record.v1.Snapshot.tables:type_name -> txcoord.record.v1.SnapshotTable
+	88, // [88:88] is the sub-list for method output_type
+	88, // [88:88] is the sub-list for method input_type
+	88, // [88:88] is the sub-list for extension type_name
+	88, // [88:88] is the sub-list for extension extendee
+	0,  // [0:88] is the sub-list for field type_name
 }
 
 func init() { file_twophase_recordpb_record_proto_init() }
@@ -5641,6 +5715,7 @@ func file_twophase_recordpb_record_proto_init() {
 		(*Record_Hold)(nil),
 		(*Record_Reserve)(nil),
 		(*Record_ReserveEnd)(nil),
+		(*Record_Turn)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -5648,7 +5723,7 @@ func file_twophase_recordpb_record_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_twophase_recordpb_record_proto_rawDesc), len(file_twophase_recordpb_record_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   63,
+			NumMessages:   64,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
