@@ -81,7 +81,7 @@ func TestStopWhileTransactionsGather(t *testing.T) {
 		t.Errorf("explained as %v: %s", why.State, why.Text)
 	}
 	w.stop()
-	<-second
+	_ = <-second
 	w.start()
 	w.eventually("it is published", func() bool { return w.info("t").Pending == 0 })
 	if n := w.versions("t"); n != 3 {
