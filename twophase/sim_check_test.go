@@ -293,7 +293,7 @@ func (c *checker) alone(r *Registered) {
 // healthy reports whether the table that was registered still stands at its place.
 func (c *checker) healthy(t *Table) bool {
 	p := c.w.placeOf(t)
-	return p.epoch == c.epochs[t.Table] && metaName(p.state.meta) == t.MetaDataID && p.owner
+	return p.epoch == c.epochs[t.Table] && metaName(p.state.meta) == t.MetaDataID && p.owner && c.whole(t, p)
 }
 
 // own reports whether a table's own log stands at its place now.

@@ -76,25 +76,21 @@ func (c *checker) taken(was marks, t *Table, r *Foreign) {
 	}
 }
 
-// born notes where a table stands that a transaction creates. A publisher that lags may put
-// version 0 once more, where somebody has emptied the folder meanwhile. Then what others
-// found above the first one is lost, and true all the same (it is recorded by a round that
-// closes, and the next look finds the table replaced, R22): that table is not whole.
-func (c *checker) born(id TableID, p *simPlace) {
-	if _, again := c.epochs[id]; !again || !c.grew(id, p) {
-		c.epochs[id] = p.epoch
-	}
-}
-
-// grew reports whether a table had versions of ours above 0 when its log was lost.
-func (c *checker) grew(id TableID, p *simPlace) bool {
+// whole reports whether all that was delivered to a table is in its log. A publisher that
+// lags may put version 0 of a new table once more, where somebody has emptied the folder
+// meanwhile. Then what others found above the first one is lost, unless it is put again
+// too, and true all the same: it is recorded by the round that closes, and the next look
+// finds the table replaced (R22).
+func (c *checker) whole(t *Table, p *simPlace) bool {
 	for txn, v := range c.archives[p.uri] {
-		o := c.ref.Outcome(txn)
-		if v > 0 && o != nil && o.Commit != nil && slices.ContainsFunc(o.Commit.Parts, func(part Part) bool { return part.Table == id }) {
-			return true
+		if o := c.ref.Outcome(txn); o == nil || o.Commit == nil || !slices.ContainsFunc(o.Commit.Parts, func(part Part) bool { return part.Table == t.Table }) {
+			continue // of another table that stood there
+		}
+		if at, ok := p.delivered[txn]; !ok || at != v {
+			return false
 		}
 	}
-	return false
+	return true
 }
 
 // abandoned forgets what an operator's word on a replaced table has given up: no commit

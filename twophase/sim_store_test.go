@@ -220,7 +220,7 @@ func (w *world) land(p *simPlace, c *simCommit) {
 	p.latest = c.version
 	p.commits[c.version], p.past[c.version] = c, c
 	if c.ours && c.version == 0 {
-		w.check.born(c.table, p)
+		w.check.epochs[c.table] = p.epoch
 	}
 	for _, td := range c.txns {
 		p.delivered[td.Txn] = c.version
