@@ -99,7 +99,7 @@ var rules = []rule{
 	{pkg: "coordinator/quota", external: []string{"=golang.org/x/time/rate"}},
 	// OpenTelemetry's API only: where things go is for whoever starts a server.
 	{
-		pkg: "coordinator/telemetry", own: []string{"=twophase", "=lock", "=tables/objstore"},
+		pkg: "coordinator/telemetry", own: []string{"=twophase", "=lock", "=tables/objstore", "=coordinator/quota"},
 		external: []string{"=go.opentelemetry.io/otel/attribute", "=go.opentelemetry.io/otel/codes", "=go.opentelemetry.io/otel/metric", "=go.opentelemetry.io/otel/trace"},
 	},
 	{

@@ -27,7 +27,7 @@ type waiting struct {
 
 // newBacklog counts what a fold has decided and not published.
 func newBacklog(s *twophase.State, limit int64, now func() time.Time) *backlog {
-	b := &backlog{m: map[twophase.TxnID]waiting{}, budget: quota.Budget{Name: "queue_bytes", Limit: limit, Large: true, Now: now}}
+	b := &backlog{m: map[twophase.TxnID]waiting{}, budget: quota.Budget{Name: quota.NameQueueBytes, Limit: limit, Large: true, Now: now}}
 	for _, t := range s.Tables() {
 		for _, ch := range t.Pending {
 			b.put(ch.Txn, b.m[ch.Txn].bytes+int64(ch.Part.Shape.Bytes))

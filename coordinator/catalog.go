@@ -134,7 +134,7 @@ func (c *Catalog) build(ctx context.Context) error {
 	c.payloads = newPayloads(c.cfg.Store, c.own, c.cfg.Limits)
 	c.tables = newHandles(c)
 	moment := func() time.Time { return time.Unix(0, 0).Add(c.cfg.Boot()) } // never goes back
-	c.book = &quota.Book{Now: moment}
+	c.book = &quota.Book{Now: moment, Refused: c.cfg.Telemetry.QuotaExceeded}
 	c.openTxns = newOpenTxns(c)
 	c.seq = newSequencer(c)
 	c.publisher = newPublisher(c)
@@ -144,6 +144,7 @@ func (c *Catalog) build(ctx context.Context) error {
 	c.memory = newMemory(state)
 	c.recorded = newIdentities()
 	c.backlog = newBacklog(state, c.cfg.Limits.QueueBytes, moment)
+	c.backlog.budget.Refused = c.cfg.Telemetry.QuotaExceeded
 	c.ledger.onFold = c.onFold
 	if c.cfg.Maintain != nil {
 		if c.upkeep, err = c.NewMaintainer(*c.cfg.Maintain); err != nil {

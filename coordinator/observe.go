@@ -146,6 +146,7 @@ func (c *Catalog) observation() telemetry.State {
 		Slots: c.journal.Slots(), Replicas: len(c.replicas.live()), Broken: c.ledger.stopped() != nil,
 	}
 	out.Backlog, out.Limit = c.backlog.size()
+	out.Quotas = c.book.Fullest()
 	out.HeldBack = int(c.seq.parked.held.Load())
 	out.Unread, out.Unput = c.troubles.count()
 	now := c.cfg.Now()

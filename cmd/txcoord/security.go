@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -85,11 +86,13 @@ func (s *Security) open(log *slog.Logger) (g guards, err error) {
 	}
 	if s.TLSCert != "" {
 		told := func(err error) { log.Error("the TLS files cannot be taken; those before stay in force", "error", err) }
-		files := access.TLSFiles{Cert: s.TLSCert, Key: s.TLSKey, ClientCA: s.TLSClientCA}
+		files := access.TLSFiles{Cert: s.TLSCert, Key: s.TLSKey, ClientCA: s.TLSClientCA, Taken: func(c *x509.Certificate) {
+			log.Info("the TLS files were taken over", "subject", c.Subject.String(), "serial", c.SerialNumber.Text(16), "not_after", c.NotAfter)
+		}}
 		if g.tls, err = access.ServerTLS(files, told); err != nil {
 			return g, usage("--tls-cert", s.TLSCert, err.Error())
 		}
-		files.Protocol = "http/1.1"
+		files.Protocol, files.Taken = "http/1.1", nil // those are the same files
 		if g.http, err = access.ServerTLS(files, told); err != nil {
 			return g, usage("--tls-cert", s.TLSCert, err.Error())
 		}
@@ -242,13 +245,14 @@ func (c *accessTokenCommand) Run(s *session) error {
 		end = &t
 	}
 	secret, known := access.NewToken(c.Principal, end)
-	entry := fmt.Sprintf("for the access file, under tokens:\n- principal: %q\n  sha256: %s", known.Principal, known.SHA256)
+	entry := fmt.Sprintf("# for the access file, under tokens:\n- principal: %q\n  sha256: %s", known.Principal, known.SHA256)
 	if end != nil {
 		entry += "\n  not_after: " + end.Format(time.RFC3339)
 	}
 	switch s.Output {
 	case "id":
-		s.note("%s", entry)
+		s.quiet()
+		fmt.Fprintln(s.err, entry) // as it goes into the file
 		return s.say(secret)
 	case "json":
 		b, err := json.Marshal(newToken{secret, known.Principal, known.SHA256, end})

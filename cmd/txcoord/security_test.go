@@ -211,6 +211,18 @@ func TestTokenFormats(t *testing.T) {
 	if len(strings.Fields(o.out)) != 1 {
 		t.Errorf("prints %q", o.out)
 	}
+	file := filepath.Join(t.TempDir(), "access.yaml") // which the entry can be appended to as it is
+	if err := os.WriteFile(file, []byte("roles: {}\ntokens:\n"+o.stderr), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a, err := access.Load(file)
+	if err != nil {
+		t.Fatalf("%v, in\n%s", err, o.stderr)
+	}
+	who, err := a.Authenticate(t.Context(), access.Proof{Authorization: "Bearer " + strings.TrimSpace(o.out)})
+	if err != nil || who.Name() != "token:etl" {
+		t.Errorf("%v, %v", who, err)
+	}
 }
 
 // certificates makes an authority, a server's and a client's certificate in a folder.

@@ -77,11 +77,12 @@ func serve(ctx context.Context, c *Config, catalog string, out, log io.Writer) (
 	server, err := rpc.NewServer(rpc.Config{
 		Find: running.find, Dial: dial, Version: version(), Limits: c.rpc, Quota: c.quota, Log: logger,
 		Access: guards.access, TLS: guards.tls, Audit: guards.audit,
-		Calls: observed.telemetry.Calls(),
+		Calls: observed.telemetry.Calls(), Refused: c.recorder.QuotaExceeded,
 	})
 	if err != nil {
 		return err
 	}
+	c.recorder.WatchQuotas(server.Quotas)
 	var group errgroup.Group
 	group.Go(func() error { return server.Serve(listener) })
 	following, unfollow := context.WithCancel(ctx)

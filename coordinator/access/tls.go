@@ -19,6 +19,9 @@ type TLSFiles struct {
 	ClientCA string
 	// Protocol that is spoken over it, as in ALPN; "h2" if empty.
 	Protocol string
+	// Taken, if set, is told the server's certificate when files come in force in place of
+	// others, once each time. It must not shake hands.
+	Taken func(*x509.Certificate)
 }
 
 // ServerTLS is a configuration that follows its files. A set of files that does not
@@ -88,6 +91,9 @@ func (l *tlsLoader) loadLocked() error {
 			return err
 		}
 		c.ClientAuth = tls.VerifyClientCertIfGiven
+	}
+	if l.config != nil && l.files.Taken != nil {
+		l.files.Taken(pair.Leaf)
 	}
 	l.config, l.stamps = c, stamps
 	return nil

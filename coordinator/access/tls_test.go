@@ -83,7 +83,8 @@ func TestCertificatesRotate(t *testing.T) {
 	f := access.TLSFiles{Cert: filepath.Join(dir, "cert"), Key: filepath.Join(dir, "key")}
 	a := newAuthority(t)
 	serverFiles(t, a, f, 10)
-	told := make(chan error, 100)
+	told, taken := make(chan error, 100), make(chan int64, 100)
+	f.Taken = func(c *x509.Certificate) { taken <- c.SerialNumber.Int64() }
 	config, err := access.ServerTLS(f, func(err error) { told <- err })
 	if err != nil {
 		t.Fatal(err)
@@ -105,6 +106,14 @@ func TestCertificatesRotate(t *testing.T) {
 	}
 	serverFiles(t, a, f, 13)
 	eventually(t, "what fits again is served", func() bool { return serial() == 13 })
+	for _, want := range []int64{11, 13} {
+		if got := <-taken; got != want {
+			t.Errorf("told that %d is in force, want %d", got, want)
+		}
+	}
+	if len(taken) > 0 {
+		t.Errorf("told again: %d", <-taken)
+	}
 }
 
 func TestClientCertificates(t *testing.T) {

@@ -31,6 +31,8 @@ const retry = time.Second
 type Book struct {
 	// Now is the clock of what counts by the second; time.Now if nil.
 	Now func() time.Time
+	// Refused, if set, is told of the limit of each refusal.
+	Refused func(limit string)
 
 	mu sync.Mutex
 	m  map[string]*account
@@ -39,7 +41,9 @@ type Book struct {
 }
 
 type account struct {
-	held    [resources]int64
+	held [resources]int64
+	// limits are those of the last time that something was asked for.
+	limits  Limits
 	commits *rate.Limiter
 	// told is when the last one that was refused was told to come back.
 	told time.Time
@@ -65,11 +69,13 @@ func (b *Book) Take(c Caller, r Resource, n int64) error {
 	}
 	switch limit := c.Limits.of(r); {
 	case limit > 0 && n > limit:
-		return &Exceeded{Limit: r.name(), Value: n, Bound: limit}
+		return told(b.Refused, &Exceeded{Limit: r.name(), Value: n, Bound: limit})
 	case limit > 0 && n > 0 && held > limit-n:
-		return &Exceeded{Limit: r.name(), Value: held + n, Bound: limit, RetryAfter: retry}
+		return told(b.Refused, &Exceeded{Limit: r.name(), Value: held + n, Bound: limit, RetryAfter: retry})
 	}
-	b.account(c.Name).held[r] += n
+	a := b.account(c.Name)
+	a.held[r] += n
+	a.limits = c.Limits
 	return nil
 }
 
@@ -106,15 +112,22 @@ func (b *Book) Commit(c Caller) error {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	now := b.now()
-	l := b.account(c.Name).limiter(c.Limits.Commits, now)
-	r := l.ReserveN(now, 1)
+	now, a := b.now(), b.account(c.Name)
+	a.limits = c.Limits
+	r := a.limiter(c.Limits.Commits, now).ReserveN(now, 1)
 	wait := r.DelayFrom(now)
 	if wait == 0 {
 		return nil
 	}
 	r.CancelAt(now)
-	return &Exceeded{Limit: NameCommits, Value: c.Limits.Commits + 1, Bound: c.Limits.Commits, RetryAfter: b.account(c.Name).turn(now, wait, c.Limits.Commits)}
+	return told(b.Refused, &Exceeded{Limit: NameCommits, Value: c.Limits.Commits + 1, Bound: c.Limits.Commits, RetryAfter: a.turn(now, wait, c.Limits.Commits)})
+}
+
+func told(refused func(string), e *Exceeded) error {
+	if refused != nil {
+		refused(e.Limit)
+	}
+	return e
 }
 
 // turn is how long somebody who is refused shall wait, if a commit is free after wait.

@@ -17,6 +17,8 @@ type Budget struct {
 	// Large lets in what alone is more than the limit while nothing else is there, and what
 	// alone is more than half while its principal holds nothing.
 	Large bool
+	// Refused, if set, is told of the limit's name with each refusal.
+	Refused func(limit string)
 	// Now is the clock by which a refusal is a moment ago; time.Now if nil.
 	Now func() time.Time
 
@@ -40,10 +42,10 @@ func (b *Budget) Take(who string, n int64) error {
 			b.wants = map[string]time.Time{}
 		}
 		b.wants[who] = b.now().Add(patience)
-		return &Exceeded{Limit: b.Name, Value: b.used + n, Bound: b.Limit, RetryAfter: retry}
+		return told(b.Refused, &Exceeded{Limit: b.Name, Value: b.used + n, Bound: b.Limit, RetryAfter: retry})
 	}
 	if held+n > b.Limit/2 && (!b.Large || held > 0) && b.othersLocked(who) {
-		return &Exceeded{Limit: b.Name, Value: held + n, Bound: b.Limit / 2, Share: true, RetryAfter: retry}
+		return told(b.Refused, &Exceeded{Limit: b.Name, Value: held + n, Bound: b.Limit / 2, Share: true, RetryAfter: retry})
 	}
 	delete(b.wants, who)
 	b.addLocked(who, n)

@@ -36,6 +36,12 @@ const (
 	NameStreams          = "principal_streams"
 )
 
+// Names of the limits of all principals together, of which each has a share.
+const (
+	NameQueueBytes  = "queue_bytes"
+	NameStreamBytes = "stream_bytes"
+)
+
 // Resource is something that principals hold.
 type Resource int
 

@@ -223,3 +223,53 @@ quotas: [{principals: ["token:etl"], limits: {principal_open_transactions: 1, pr
 	}
 	overQuota(t, commit(2), "principal_commits", 3, 2)
 }
+
+// Who looks is told of refusals, and how near to them the fullest principal is.
+func TestRefusalsAreTold(t *testing.T) {
+	entered, release, refused := make(chan bool), make(chan bool), make(chan string, 10)
+	f := &fake{status: func() (coordinator.Status, error) {
+		entered <- true
+		<-release
+		return coordinator.Status{}, nil
+	}}
+	c := dial(t, rpc.Config{
+		Catalogs: map[string]rpc.Catalog{"default": f}, Quota: quota.Limits{Calls: 1}, Limits: rpc.Limits{StreamBytes: 10},
+		Refused: func(limit string) { refused <- limit },
+	})
+	ended := make(chan error, 1)
+	go func() {
+		_, err := c.GetStatus(t.Context(), &pb.GetStatusRequest{})
+		ended <- err
+	}()
+	<-entered
+	if got := c.server.Quotas(); got[quota.NameCalls] != 100 || got[quota.NameStreams] != 0 {
+		t.Errorf("%v", got)
+	}
+	_, err := c.GetStatus(t.Context(), &pb.GetStatusRequest{})
+	overQuota(t, err, quota.NameCalls, 2, 1)
+	close(release)
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if got := <-refused; got != quota.NameCalls || len(refused) > 0 {
+		t.Errorf("told of %s, and %d more", got, len(refused))
+	}
+	stream, err := c.StageStream(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	header := &pb.StageHeader{Token: "tok", Table: "t", Read: whole}
+	for _, m := range []*pb.StageStreamRequest{
+		{Message: &pb.StageStreamRequest_Header{Header: header}}, {Message: &pb.StageStreamRequest_Chunk{Chunk: make([]byte, 20)}},
+	} {
+		if err := stream.Send(m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := stream.CloseAndRecv(); err == nil {
+		t.Error("20 bytes were taken, of 10")
+	}
+	if got := <-refused; got != quota.NameStreamBytes {
+		t.Errorf("told of %s", got)
+	}
+}

@@ -45,6 +45,8 @@ type Config struct {
 	// Audit gets a line for every call that asks for more than reading, and for every
 	// one that is refused for who makes it. Nil: no lines.
 	Audit *slog.Logger
+	// Refused is told of the limit of each refusal for a quota; nil for nobody.
+	Refused func(limit string)
 	// Calls is told of every call but health checks; nil for nobody.
 	Calls Calls
 	// Log takes what clients may not see. Nil discards it.
@@ -58,6 +60,7 @@ type Server struct {
 	health *health.Server
 
 	peers    *peers
+	book     *quota.Book
 	stop     sync.Once
 	stopping chan struct{}
 }
@@ -75,7 +78,9 @@ func NewServer(c Config) (*Server, error) {
 		s.peers = &peers{dial: c.Dial, conns: map[string]*grpc.ClientConn{}}
 	}
 	s.grpc = grpc.NewServer(options(c, s.stopping)...)
-	register(c.registrar(s.grpc), newService(c, s.peers, s.stopping))
+	own := newService(c, s.peers, s.stopping)
+	s.book = own.book
+	register(c.registrar(s.grpc), own)
 	healthpb.RegisterHealthServer(s.grpc, s.health)
 	reflection.Register(s.grpc)
 	for name := range s.grpc.GetServiceInfo() {
@@ -111,10 +116,14 @@ func (c *Config) complete() error {
 func newService(c Config, p *peers, stopping <-chan struct{}) *service {
 	return &service{
 		find: c.Find, peers: p, access: c.Access, guarded: c.Access != nil || c.Audit != nil, faults: faults{log: c.Log}, version: c.Version, limits: c.Limits,
-		quota: c.Quota, book: &quota.Book{},
-		memory: &quota.Budget{Name: "stream_bytes", Limit: int64(c.Limits.StreamBytes)}, stopping: stopping,
+		quota: c.Quota, book: &quota.Book{Refused: c.Refused},
+		memory: &quota.Budget{Name: quota.NameStreamBytes, Limit: int64(c.Limits.StreamBytes), Refused: c.Refused}, stopping: stopping,
 	}
 }
+
+// Quotas say how full the limits of principals on calls and streams are, in per cent, by the
+// limit's name, for whom each is fullest.
+func (s *Server) Quotas() map[string]int64 { return s.book.Fullest() }
 
 // HealthOf is what the health service calls a catalog.
 func HealthOf(catalog string) string { return "txcoord.v1.Catalog/" + catalog }

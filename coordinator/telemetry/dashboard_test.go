@@ -106,6 +106,8 @@ func grafanaUnit(m *telemetry.Metric) string {
 		return "s"
 	case m.Unit == "By":
 		return "bytes"
+	case m.Unit == "%":
+		return "percent"
 	case m.Kind == telemetry.Counter:
 		return "cps"
 	}

@@ -274,6 +274,13 @@ func (r *Recorder) Manifested(snapshot twophase.SnapshotVersion, txns []twophase
 	}
 }
 
+// QuotaExceeded notes that a call was refused for a limit of principals.
+func (r *Recorder) QuotaExceeded(limit string) {
+	if r != nil {
+		r.refused.add(context.Background(), 1, labels{limit})
+	}
+}
+
 // Foreign notes a commit of another engine.
 func (r *Recorder) Foreign(engine string) {
 	if r != nil {

@@ -3,6 +3,7 @@ package telemetry
 import (
 	"strings"
 
+	"github.com/txcoord/txcoord/coordinator/quota"
 	"github.com/txcoord/txcoord/lock"
 	"github.com/txcoord/txcoord/tables/objstore"
 	"github.com/txcoord/txcoord/twophase"
@@ -93,6 +94,8 @@ var (
 	useLabel     = Label{"use", []string{"read", "written"}}
 	garbageLabel = Label{"kind", []string{"part", "open_record", "facts", "checkpoint", "draft", "former_journal", "quarantined"}}
 	memoryLabel  = Label{"kind", []string{"total", "heap"}}
+	quotaLabel   = Label{"limit", quota.Names()}
+	refusedLabel = Label{"limit", append(quota.Names(), quota.NameQueueBytes, quota.NameStreamBytes)}
 )
 
 // The list.
@@ -213,6 +216,14 @@ var (
 		Name: "txcoord.backlog.limit", Kind: Gauge, Unit: "By",
 		About: "Limit queue_bytes, from which on new transactions are refused.",
 	}
+	quotaRefused = &Metric{
+		Name: "txcoord.quota.refused", Kind: Counter, Unit: "{refusal}", Labels: []Label{refusedLabel},
+		About: "Calls that were refused because their principal had as much as it may of something, by the limit.",
+	}
+	quotaUsed = &Metric{
+		Name: "txcoord.quota.used", Kind: Gauge, Unit: "%", Labels: []Label{quotaLabel},
+		About: "How full a limit of principals is, for the principal for whom it is fullest. Who is about to be refused is not said: principals are no labels, since there may be any number of them.",
+	}
 	rememberedGauge = &Metric{
 		Name: "txcoord.outcomes", Kind: Gauge, Unit: "{outcome}",
 		About: "Outcomes and snapshots that the journal's fold remembers; limits outcome_retention and outcome_count bound them.",
@@ -251,7 +262,7 @@ var (
 func Metrics() []*Metric {
 	return []*Metric{
 		commitDuration, phaseDuration, committedTotal, abortedTotal, reservationsTotal, groupSize, versionSize, positionsLost, tornDuration,
-		publishLag, manifestLag, manifestAge, roundsGauge, waitingGauge, reservedGauge, heldBackGauge, openGauge, backlogBytes, backlogLimit, tablesGauge, frozenGauge, tableVersions, foreignCommits,
+		publishLag, manifestLag, manifestAge, roundsGauge, waitingGauge, reservedGauge, heldBackGauge, openGauge, backlogBytes, backlogLimit, quotaRefused, quotaUsed, tablesGauge, frozenGauge, tableVersions, foreignCommits,
 		storeRequests, objectRequests, troublesGauge, ringFree, ringSlots, positionGauge, snapshotGauge, rememberedGauge, replicasGauge, brokenGauge,
 		garbageTotal, garbageBytes,
 		memoryGauge, goroutinesGauge,
@@ -266,6 +277,8 @@ func (m *Metric) Prometheus() string {
 		name += "_seconds"
 	case "By":
 		name += "_bytes"
+	case "%":
+		name += "_percent"
 	}
 	if m.Kind == Counter {
 		name += "_total"

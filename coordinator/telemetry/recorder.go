@@ -31,14 +31,15 @@ type Recorder struct {
 
 	commit, phase, group, version, torn, store, objects histogram
 	committed, aborted, reserved, lost, foreign         counter
-	garbage, garbageSize                                counter
+	garbage, garbageSize, refused                       counter
 
 	tables tableCounter
 	lives  lives
 	rounds rounds
 
-	state atomic.Pointer[func() State]
-	gauge metric.Registration
+	state  atomic.Pointer[func() State]
+	quotas atomic.Pointer[func() map[string]int64]
+	gauge  metric.Registration
 }
 
 // New makes a Recorder. Close it.
@@ -75,6 +76,7 @@ func New(c Config) (*Recorder, error) {
 		{&r.tables.counter, tableVersions},
 		{&r.garbage, garbageTotal},
 		{&r.garbageSize, garbageBytes},
+		{&r.refused, quotaRefused},
 	} {
 		var err error
 		*n.to, err = n.m.counter(meter, r.catalog)

@@ -3,6 +3,7 @@ package telemetry
 import (
 	"context"
 	"errors"
+	"maps"
 	"runtime/metrics"
 	"time"
 
@@ -30,6 +31,8 @@ type State struct {
 	Open     int // transactions
 	Backlog  int64
 	Limit    int64 // of the backlog
+	// Quotas say how full principals' limits are, in per cent, for whom each is fullest.
+	Quotas map[string]int64
 	// Remembered are outcomes and snapshots.
 	Remembered int
 	Unread     int // places that cannot be read at present
@@ -48,6 +51,13 @@ func (r *Recorder) Watch(state func() State) {
 		return
 	}
 	r.state.Store(&state)
+}
+
+// WatchQuotas names whom else to ask for State.Quotas: who counts calls.
+func (r *Recorder) WatchQuotas(of func() map[string]int64) {
+	if r != nil {
+		r.quotas.Store(&of)
+	}
 }
 
 // value is a figure of a gauge.
@@ -90,6 +100,12 @@ var states = []struct {
 	{openGauge, func(s State) []value { return one(int64(s.Open)) }},
 	{backlogBytes, func(s State) []value { return one(s.Backlog) }},
 	{backlogLimit, func(s State) []value { return one(s.Limit) }},
+	{quotaUsed, func(s State) (out []value) {
+		for _, name := range quotaLabel.Values {
+			out = append(out, value{labels{name}, s.Quotas[name]})
+		}
+		return out
+	}},
 	{rememberedGauge, func(s State) []value { return one(int64(s.Remembered)) }},
 	{replicasGauge, func(s State) []value { return one(int64(s.Replicas)) }},
 	{brokenGauge, func(s State) []value {
@@ -131,6 +147,9 @@ func (r *Recorder) observe(meter metric.Meter) error {
 			return nil
 		}
 		s := (*ask)()
+		if of := r.quotas.Load(); of != nil {
+			s.Quotas = fuller(s.Quotas, (*of)())
+		}
 		for _, g := range states {
 			show(o, g.m, g.of(s))
 		}
@@ -140,6 +159,15 @@ func (r *Recorder) observe(meter metric.Meter) error {
 		return nil
 	}, all...)
 	return errors.Join(append(errs, err)...)
+}
+
+// fuller is, of each limit, the fuller one.
+func fuller(a, b map[string]int64) map[string]int64 {
+	out := maps.Clone(b)
+	for name, n := range a {
+		out[name] = max(out[name], n)
+	}
+	return out
 }
 
 func stateMetrics() []*Metric {
