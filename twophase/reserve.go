@@ -224,9 +224,16 @@ func (s *State) loadReservations(h *recordpb.CheckpointHead) {
 		})
 	}
 	for _, t := range h.GetTurns() {
-		s.turns[TableID(t.GetTable())] = &turn{
+		turn := &turn{
 			since: Position(t.GetSince()), open: Position(t.GetOpen()), least: Position(t.GetLeast()), rests: Position(t.GetRests()),
 			sinceAt: Time(t.GetSinceMs()), restsAt: Time(t.GetRestsMs()),
 		}
+		if turn.sinceAt == 0 {
+			// From a build that did not note it: else the table would rest for as long as it
+			// is since 1970. A replica that has folded the entry knows better, and may go on
+			// to take a reservation where this one does not: that costs fairness alone.
+			turn.sinceAt = s.time
+		}
+		s.turns[TableID(t.GetTable())] = turn
 	}
 }

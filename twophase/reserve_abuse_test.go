@@ -7,6 +7,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/txcoord/txcoord/twophase/recordpb"
 )
 
 // siege is a table on which somebody has made-up keys lose on purpose, so that others
@@ -200,16 +203,7 @@ func TestRestInTime(t *testing.T) {
 			t.Fatal("its key has committed, and others wait")
 		}
 	}
-	index, segments := g.s.EncodeCheckpoint("")
-	stored := map[ObjectRef][]byte{}
-	for _, o := range segments {
-		stored[o.Ref] = o.Bytes
-	}
-	again, err := DecodeCheckpoint(index.Bytes, func(ref ObjectRef) ([]byte, error) { return stored[ref], nil })
-	if err != nil {
-		t.Fatal(err)
-	}
-	g.s = again
+	g.restart(func(*recordpb.CheckpointHead) {})
 	if g.lose(); len(g.s.Reservations()) > 0 {
 		t.Error("a table that was reserved for 20 s is again after 19 s")
 	}
@@ -217,5 +211,56 @@ func TestRestInTime(t *testing.T) {
 	g.victim()
 	if g.lose(); len(g.s.Reservations()) != 1 {
 		t.Error("a table that has rested cannot be reserved")
+	}
+}
+
+// restart goes on from a checkpoint, as somebody has written it.
+func (g *siege) restart(written func(*recordpb.CheckpointHead)) {
+	g.Helper()
+	index, segments := g.s.EncodeCheckpoint("")
+	stored := map[ObjectRef][]byte{}
+	for _, o := range segments {
+		stored[o.Ref] = o.Bytes
+	}
+	var m recordpb.CheckpointIndex
+	if err := proto.Unmarshal(index.Bytes, &m); err != nil {
+		g.Fatal(err)
+	}
+	written(m.GetHead())
+	again, err := DecodeCheckpoint(mustMarshal(&m), func(ref ObjectRef) ([]byte, error) { return stored[ref], nil })
+	if err != nil {
+		g.Fatal(err)
+	}
+	g.s = again
+}
+
+// TestRestWithoutATime: a checkpoint that does not say since when a table is reserved has it
+// rest for as long as it is since the checkpoint, and not since 1970.
+func TestRestWithoutATime(t *testing.T) {
+	g := newSiege(t)
+	g.now = 1_790_000_000_000
+	g.victim()
+	g.lose()
+	g.now += 5000
+	g.restart(func(h *recordpb.CheckpointHead) {
+		if len(h.GetTurns()) != 1 || h.GetTurns()[0].GetSinceMs() == 0 {
+			t.Fatalf("turns %v", h.GetTurns())
+		}
+		h.GetTurns()[0].SinceMs = 0
+	})
+	g.now += 10_000
+	g.decide(g.commit("made-up1", 2, &toyChange{blind: true, adds: []toyPair{{path: 500}}}, ReadPoint{Blind: true}))
+	for range 50 {
+		if g.victim(); g.held() {
+			t.Fatal("its key has committed, and others wait")
+		}
+	}
+	if g.lose(); len(g.s.Reservations()) > 0 {
+		t.Error("a table that was reserved for a while is so again at once")
+	}
+	g.now += 15_000
+	g.victim()
+	if g.lose(); len(g.s.Reservations()) != 1 {
+		t.Error("a table that has rested for as long as it was reserved cannot be reserved")
 	}
 }
