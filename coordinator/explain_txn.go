@@ -124,6 +124,13 @@ func (x *txnExplainer) unknown(ref OutcomeRef) {
 	x.Outcome.Txn = ref.Txn
 	x.Text = fmt.Sprintf("%s is not known: nothing that was decided since %s has this name, and this replica has seen no open one. It was never begun, or is older than that and forgotten, or its server has not said yet that it is open; this is no final answer",
 		what, sinceText(x.RememberedSince))
+	x.c.ledger.read(func(s *twophase.State) {
+		if at := s.RebuiltAt(); at > 0 {
+			x.Text = fmt.Sprintf("%s is not known: nothing that was decided since %s has this name, and this replica has seen no open one. At that time the catalog was rebuilt from its tables' logs: "+
+				"of what was before, they name what was published (since %s), and what was aborted, or was open, is not known. Or it was never begun, or its server has not said yet that it is open; this is no final answer",
+				what, sinceText(at.Std()), sinceText(x.RememberedSince))
+		}
+	})
 	x.Text += refusedLeavesNothing
 	x.Remedy = "whoever has its token gets a final answer: txcoord tx show --token TOKEN --resolve"
 	if ref.Key != "" {

@@ -103,6 +103,35 @@ func TestExplainTxnOfARefusedCommit(t *testing.T) {
 	}
 }
 
+// What was aborted before a rebuild is not known: it is said, and since when.
+func TestExplainTxnAfterARebuild(t *testing.T) {
+	t.Parallel()
+	w := (&world{}).open(t)
+	w.create("t", twophase.ModeOpen)
+	if _, err := w.catalog.Abort(w.ctx(), coordinator.OutcomeRef{Token: w.begin("lost").Token}, "no more"); err != nil {
+		t.Fatal(err)
+	}
+	w.commit("done", blind("t", "1"))
+	w.settle()
+	if x := w.explainTxn(coordinator.OutcomeRef{Key: "never"}, nil); strings.Contains(x.Text, "rebuilt") {
+		t.Errorf("it was never rebuilt: %s", x.Text)
+	}
+	w.stop()
+	w.rebuilt(coordinator.RebuildOptions{})
+	page, err := w.catalog.Snapshots(w.ctx(), "", 1, "")
+	if err != nil || len(page.Snapshots) != 1 {
+		t.Fatal(page, err)
+	}
+	at := page.Snapshots[0].Time.UTC().Format(time.RFC3339)
+	x := w.explainTxn(coordinator.OutcomeRef{Key: "lost"}, nil)
+	if x.State != coordinator.TxnUnknown || !strings.Contains(x.Text, "decided since "+at) || !strings.Contains(x.Text, "the catalog was rebuilt") || !strings.Contains(x.Text, "what was aborted, or was open, is not known") {
+		t.Errorf("an abort of before: %s", x.Text)
+	}
+	if done := w.explainTxn(coordinator.OutcomeRef{Key: "done"}, nil); done.State != coordinator.TxnPublished {
+		t.Errorf("a commit of before: %s", done.Text)
+	}
+}
+
 // An operator's freeze outlives a restart, is seen by other freezes' ends, and by replicas.
 func TestFreezeTable(t *testing.T) {
 	t.Parallel()

@@ -47,15 +47,27 @@ func conflictWords(d *ConflictDetail) string {
 	if d == nil {
 		return "the reason is not recorded"
 	}
-	text := ruleWords[d.Rule]
+	return ruleText(d.Rule, d.Path, d.Detail)
+}
+
+// ruleText says in words by what a change was lost, on which file.
+func ruleText(rule twophase.Rule, path, detail string) string {
+	switch {
+	case rule != twophase.RuleOperator:
+	case detail == twophase.LostWithJournal:
+		return "no log had it when the catalog was rebuilt"
+	case detail == givenUpDetail:
+		return detail
+	}
+	text := ruleWords[rule]
 	if text == "" {
-		text = d.Rule.String()
+		text = rule.String()
 	}
-	if d.Path != "" {
-		text += ": " + d.Path
+	if path != "" {
+		text += ": " + path
 	}
-	if d.Detail != "" {
-		text += " (" + d.Detail + ")"
+	if detail != "" {
+		text += " (" + detail + ")"
 	}
 	return text
 }

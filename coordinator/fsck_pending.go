@@ -73,7 +73,7 @@ func (f *fsck) givenUp() {
 			if p.Status != twophase.StatusNotApplied || !ok || f.only != "" && f.only != t.Name && f.only != string(t.Table) {
 				continue
 			}
-			f.found(FsckFinding{Code: FsckGivenUp, Table: t.Name, TableID: t.Table, Version: p.Version, Txn: txn, What: "the change was given up: " + p.Conflict.Rule.String() + " " + p.Conflict.Detail})
+			f.found(FsckFinding{Code: FsckGivenUp, Table: t.Name, TableID: t.Table, Version: p.Version, Txn: txn, What: "the change was given up: " + ruleText(p.Conflict.Rule, p.Conflict.Path, p.Conflict.Detail)})
 		}
 	}
 }

@@ -124,6 +124,7 @@ type rebuilding struct {
 
 	before *lastManifests
 	tables []*rebuiltTable
+	back   []*rebuiltTable // whose logs went back: they are left out
 	// gone are tables of the manifests that are not taken over.
 	gone  []twophase.Registered
 	known []twophase.Known

@@ -64,7 +64,7 @@ var rebuildRemedies = map[RebuildCode]string{
 	RebuildTorn:           "the journal that could complete it is lost: bring it back if you can; else accept it, and add the missing rows, or take the others out, by a transaction of their own",
 	RebuildManifests:      "put the files back from a copy or a former version of the bucket; accepted, names and places come from what is there and from the owner objects",
 	RebuildUnreadable:     "put the file back from a copy or a former version of the bucket; accepted, the table is left out, and can be registered when it is mended (tables register NAME URI --take-over)",
-	RebuildWentBack:       "put the table's newest log back; accepted, the table is left out, and can be registered as a new one (tables register NAME URI --take-over). What it lacks is lost there alone: a transaction that had its part in those versions stays published on the other tables",
+	RebuildWentBack:       "put the table's newest log back; accepted, the table is left out, and can be registered as a new one (tables register NAME URI --take-over). What it lacks is lost there alone: a transaction that had its part in those versions stays published on the other tables, is known as given up on this one, and is named here by its id",
 	RebuildNotOwned:       "if it was released, accept that; else put its owner object back; accepted, the table is left out, and can be registered as a new one",
 	RebuildOwnedElsewhere: "accepted, the table is left out",
 	RebuildTwice:          "accepted, the table is left out; register it under another name (tables register NAME URI --take-over)",

@@ -22,11 +22,21 @@ type lastManifests struct {
 	seen map[twophase.TableID]manifest.Table
 	// shows has the snapshots that first show transactions, as far as they were read.
 	shows map[twophase.TxnID]twophase.SnapshotVersion
+	// brought are the versions of each table that publications brought, likewise.
+	brought map[twophase.TableID][]broughtVersion
+}
+
+// broughtVersion is a version that a snapshot brings, and what it shows with that.
+type broughtVersion struct {
+	version  twophase.Version
+	snapshot twophase.SnapshotVersion
+	time     twophase.Time
+	txns     []string
 }
 
 // readManifests goes from the newest full map to the newest manifest.
 func (r *rebuilding) readManifests(ctx context.Context) (*lastManifests, error) {
-	out := &lastManifests{tables: map[twophase.TableID]manifest.Table{}, seen: map[twophase.TableID]manifest.Table{}, shows: map[twophase.TxnID]twophase.SnapshotVersion{}}
+	out := &lastManifests{tables: map[twophase.TableID]manifest.Table{}, seen: map[twophase.TableID]manifest.Table{}, shows: map[twophase.TxnID]twophase.SnapshotVersion{}, brought: map[twophase.TableID][]broughtVersion{}}
 	files := newManifests(r.c).files
 	s, err := listManifests(ctx, files)
 	if err != nil || len(s.deltas) == 0 {
@@ -114,6 +124,9 @@ func (l *lastManifests) delta(d *manifest.Delta) {
 	l.newest, l.time = max(l.newest, d.Snapshot), max(l.time, d.Timestamp)
 	for _, t := range d.Tables {
 		l.tables[t.ID], l.seen[t.ID] = t, t
+		if len(d.Transactions) > 0 {
+			l.brought[t.ID] = append(l.brought[t.ID], broughtVersion{t.Version, d.Snapshot, d.Timestamp, d.Transactions})
+		}
 	}
 	for _, id := range d.Removed {
 		delete(l.tables, twophase.TableID(id))

@@ -25,8 +25,10 @@ type rebuiltTable struct {
 	// version was read; 0 if all were.
 	unbroken bool
 	known    twophase.Time
-	// leftOut: it is not taken over.
+	// leftOut: it is not taken over. left is what the log still has of each transaction, if
+	// that is since it went back; else nil.
 	leftOut bool
+	left    map[twophase.TxnID][]*tables.Tags
 }
 
 // ourVersion is a version of this catalog, of whatever incarnation.
@@ -69,6 +71,9 @@ func (r *rebuilding) readTables(ctx context.Context, all []*rebuiltTable) error 
 	for _, t := range all {
 		if !t.leftOut && (used["id "+string(t.row.Table)] || used["name "+t.row.Name] || used["uri "+t.row.URI]) {
 			r.leave(t, RebuildTwice, "another table has its id %s, its name or its place %s", t.row.Table, t.row.URI)
+		}
+		if t.left != nil {
+			r.back = append(r.back, t)
 		}
 		if t.leftOut {
 			continue
@@ -179,8 +184,7 @@ func (r *rebuilding) readLog(ctx context.Context, t *rebuiltTable) error {
 		r.found(RebuildFinding{Code: RebuildUnborn, Table: t.row.Name, TableID: t.row.Table, What: "there is an owner object and no log at " + t.row.URI})
 		return nil
 	case last < t.shown:
-		r.leave(t, RebuildWentBack, "its log ends with version %d, and the newest manifest names %d", last, t.shown)
-		return nil
+		return r.wentBack(ctx, t, listing)
 	}
 	state, err := t.log.State(ctx, last)
 	if err != nil {
@@ -191,7 +195,16 @@ func (r *rebuilding) readLog(ctx context.Context, t *rebuiltTable) error {
 		t.row.Mode = twophase.ModeFenced
 		r.found(RebuildFinding{Code: RebuildFence, Table: t.row.Name, TableID: t.row.Table, What: "its protocol has the fence"})
 	}
-	return r.readVersions(ctx, t, listing)
+	if err := r.readVersions(ctx, t, listing); err != nil {
+		return err
+	}
+	if t.known > 0 {
+		r.found(RebuildFinding{
+			Code: RebuildCleaned, Table: t.row.Name, TableID: t.row.Table,
+			What: fmt.Sprintf("its commits are known since %s; keys of older transactions are not", t.known.Std().UTC().Format(time.RFC3339)),
+		})
+	}
+	return nil
 }
 
 // readVersions reads the commits that are younger than what outcomes are kept for, and
@@ -232,12 +245,6 @@ func (r *rebuilding) readVersions(ctx context.Context, t *rebuiltTable, listing 
 		}
 	}
 	t.unbroken = next > t.row.Version
-	if t.known > 0 {
-		r.found(RebuildFinding{
-			Code: RebuildCleaned, Table: t.row.Name, TableID: t.row.Table,
-			What: fmt.Sprintf("its commits are known since %s; keys of older transactions are not", t.known.Std().UTC().Format(time.RFC3339)),
-		})
-	}
 	return nil
 }
 

@@ -137,6 +137,7 @@ func (r *rebuilding) transactions(staged stagedParts) {
 		r.report.Since = r.since.Std()
 	}
 	r.openTxns(all, staged)
+	r.inNoLog(all)
 }
 
 // decidedOrder puts transactions into an order that all logs agree with: versions deliver
@@ -210,21 +211,21 @@ func byTxn(refs []tables.TxnRef) (out []txnGroup) {
 func (r *rebuilding) torn(id twophase.TxnID, l *loggedTxn, byID map[twophase.TableID]*rebuiltTable, staged stagedParts) {
 	if l.shown {
 		l.lacking(byID)
+		r.halves(id, l, byID)
 		return
 	}
 	if l.of.Count <= len(l.parts) {
 		return
 	}
-	out := TornTxn{Txn: id, More: l.of.Count - len(l.parts)}
-	for _, p := range l.parts {
-		out.In = append(out.In, TornPart{ID: p.Table, Name: byID[p.Table].row.Name, Version: p.Version})
-	}
+	out := TornTxn{Txn: id, More: l.of.Count - len(l.parts), In: l.in(byID)}
+	back := 0
 	for _, table := range l.of.Tables {
 		if l.part(table) != nil {
 			continue
 		}
 		out.More--
-		if _, named := r.before.tables[table]; named && byID[table] == nil {
+		gone := r.lostWith(id, l, table)
+		if _, named := r.before.tables[table]; named && byID[table] == nil && gone == nil {
 			continue // left out, or released since
 		}
 		missing := TornPart{ID: table, Version: twophase.NoVersion, pieces: staged[id][table]}
@@ -233,15 +234,33 @@ func (r *rebuilding) torn(id twophase.TxnID, l *loggedTxn, byID map[twophase.Tab
 		}
 		if t := byID[table]; t != nil {
 			missing.Name, missing.Cleaned = t.row.Name, !t.unbroken
+		} else if gone != nil {
+			missing.Name = gone.row.Name
+			back++
 		}
 		out.Missing = append(out.Missing, missing)
 		l.parts = append(l.parts, twophase.KnownPart{Table: table, Version: twophase.NoVersion})
 	}
-	if len(out.Missing) == 0 && out.More == 0 {
+	switch {
+	case len(out.Missing) == 0 && out.More == 0:
+		return
+	case len(out.Missing) == back && out.More == 0:
+		r.tornBack(out)
 		return
 	}
 	r.report.Torn = append(r.report.Torn, out)
 	r.found(RebuildFinding{Code: RebuildTorn, Txn: id, What: out.String()})
+}
+
+// in are the tables that have it.
+func (l *loggedTxn) in(byID map[twophase.TableID]*rebuiltTable) (out []TornPart) {
+	for _, p := range l.parts {
+		if p.Version != twophase.NoVersion { // else it was given up there
+			out = append(out, TornPart{ID: p.Table, Name: byID[p.Table].row.Name, Version: p.Version})
+		}
+	}
+	slices.SortFunc(out, func(a, b TornPart) int { return compare(a.Name, b.Name) })
+	return out
 }
 
 // lacking notes where a transaction is not, although the manifests show what is there of it:
@@ -279,7 +298,9 @@ func (t TornTxn) String() string {
 		}
 	}
 	b.WriteString("in ")
-	list(t.In)
+	if list(t.In); len(t.In) == 0 {
+		b.WriteString("no log")
+	}
 	b.WriteString("; missing in ")
 	list(t.Missing)
 	if t.More > 0 {

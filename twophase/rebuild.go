@@ -10,6 +10,9 @@ import (
 // kindRebuild is the kind of the snapshots that a rebuild makes.
 const kindRebuild = "rebuild"
 
+// LostWithJournal is the detail of a part that was given up since no log had it.
+const LostWithJournal = "lost with the journal"
+
 // rebuild takes over what the logs and manifests of the life before say. Only the first
 // record of a journal begins it, so a journal that has a history is never given another.
 func (f *fold) rebuild(r *Rebuilt) {
@@ -81,7 +84,7 @@ func (f *fold) recall(k *Known, place uint32) {
 		o.Parts[i] = PartOutcome{Change: p.Change, Status: StatusPublished, Version: p.Version, Place: p.Place}
 		if p.Version == NoVersion {
 			o.Parts[i].Status = StatusNotApplied
-			o.Parts[i].Conflict = Conflict{Rule: RuleOperator, Detail: "lost with the journal"}
+			o.Parts[i].Conflict = Conflict{Rule: RuleOperator, Detail: LostWithJournal}
 		}
 	}
 	f.decide(k.Txn, o)

@@ -69,6 +69,9 @@ func TestRebuiltGoesOn(t *testing.T) {
 	if _, since := s.Floor(); s.Shown() != 44 || s.Rebuilt() != 41 || since != 3 || s.Rebuilding() {
 		t.Errorf("shown %d, rebuilt at %d, remembered since %d, rebuilding %t", s.Shown(), s.Rebuilt(), since, s.Rebuilding())
 	}
+	if first := twophase.NewState("c", "i"); s.RebuiltAt() != 7 || first.RebuiltAt() != 0 {
+		t.Errorf("rebuilt at %d, and %d", s.RebuiltAt(), first.RebuiltAt())
+	}
 	orders, _ := s.Table("t1")
 	items, _ := s.TableNamed("items")
 	if orders.Next != 41 || items.Next != 13 {
@@ -162,6 +165,21 @@ func TestRebuiltOnlyAtTheBeginning(t *testing.T) {
 	applied(t, done, &twophase.Rebuilt{Tables: []twophase.Registered{{Table: "t3", Name: "n", URI: "u3"}}, Shown: 99})
 	if _, there := done.Table("t3"); there || done.Shown() != 44 {
 		t.Errorf("a record behind the last one: shown %d", done.Shown())
+	}
+}
+
+// When it was rebuilt is said for as long as anything of that time is remembered.
+func TestRebuiltAtIsForgotten(t *testing.T) {
+	s := rebuilt(t, lifeBefore()...)
+	last := s.Next() - 1
+	applied(t, s, &twophase.FloorRaised{Floor: last})
+	if at := s.RebuiltAt(); at != 7 {
+		t.Errorf("rebuilt at %d, with the floor at its last record", at)
+	}
+	for _, floor := range []twophase.Position{last + 1, last + 2} {
+		if applied(t, s, &twophase.FloorRaised{Floor: floor}); s.RebuiltAt() != 0 || len(s.Snapshots()) == 0 {
+			t.Errorf("rebuilt at %d, with the floor at %d", s.RebuiltAt(), floor)
+		}
 	}
 }
 

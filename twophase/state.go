@@ -321,6 +321,16 @@ func (s *State) MovedTo() string { return s.movedTo }
 // another incarnation (R7); 0 if this is the first.
 func (s *State) Rebuilt() SnapshotVersion { return s.rebuilt }
 
+// RebuiltAt is when this life began, out of the logs of the one before, which have no
+// aborts; zero if it is the first, or once the floor is above that: then nothing of what was
+// before is known at all.
+func (s *State) RebuiltAt() Time {
+	if len(s.snapshots) == 0 || s.snapshots[0].Kind != kindRebuild || s.snapshots[0].Position < s.floor {
+		return 0
+	}
+	return s.snapshots[0].Time
+}
+
 // Rebuilding reports whether the records that begin this life are not complete: nothing
 // may be decided before.
 func (s *State) Rebuilding() bool { return s.rebuilding }
