@@ -90,6 +90,7 @@ func b2(ctx context.Context, c Config, writers int, r *measure.Result) (err erro
 		if o := totals[c.Judged+Observed]; o.spent > 0 && t.spent > 0 {
 			r.AtMost(fmt.Sprintf("%s, %d writers, the server's processor, x %s", c.Judged+Observed, writers, c.Judged), float64(o.each())/float64(t.each()), B2Observed)
 		}
+		b2Turns(c.Judged, entries, bursts, r)
 	}
 	return nil
 }

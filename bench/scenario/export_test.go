@@ -1,0 +1,4 @@
+package scenario
+
+// About says what numbers are about.
+var About = about
