@@ -81,7 +81,9 @@ func TestStopWhileTransactionsGather(t *testing.T) {
 		t.Errorf("explained as %v: %s", why.State, why.Text)
 	}
 	w.stop()
-	_ = <-second
+	if err := <-second; err != nil {
+		t.Logf("the second is told: %v", err)
+	}
 	w.start()
 	w.eventually("it is published", func() bool { return w.info("t").Pending == 0 })
 	if n := w.versions("t"); n != 3 {
