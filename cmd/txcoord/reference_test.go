@@ -7,12 +7,12 @@ import (
 )
 
 // A table is named by a path from where the command runs, if that begins as no name does.
-// What delta-rs would not find is warned of, and a catalog without an entry has no date.
+// What delta-rs would not find is warned of, and a new catalog has no date of 1970.
 func TestTablesByPath(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
 	env := map[string]string{"TXCOORD_SERVER": serving(t, "--warehouse", filepath.Join(dir, "lake"))}
-	if o := txcoord(t, env, "", "status"); !strings.Contains(o.out, "none yet") || strings.Contains(o.out, "1970") {
+	if o := txcoord(t, env, "", "status"); !strings.Contains(o.out, "newest entry ") || strings.Contains(o.out, "1970") {
 		t.Errorf("of a new catalog:\n%s", o.out)
 	}
 	for name, warns := range map[string]bool{"x": false, "half%": false, "a%20b": true} {
