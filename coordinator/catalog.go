@@ -141,7 +141,6 @@ func (c *Catalog) build(ctx context.Context) error {
 	c.manifests = newManifests(c)
 	c.checkpoints = newCheckpoints(c)
 	c.sweeper, c.bundler = newSweeper(c), newBundler(c)
-	c.memory = newMemory(state)
 	c.recorded = newIdentities()
 	c.backlog = newBacklog(state, c.cfg.Limits.QueueBytes, moment)
 	c.backlog.budget.Refused = c.cfg.Telemetry.QuotaExceeded

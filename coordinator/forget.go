@@ -10,7 +10,8 @@ import (
 
 // memory counts what the fold remembers, outcomes and snapshots, by the entry that
 // made them, oldest first: what the floor of R6 is chosen from. Guarded by the
-// ledger's lock.
+// ledger's lock. It is made when a floor is looked for first, and not by a start, which
+// others wait for: it takes a look at each outcome.
 type memory struct {
 	entries []remembered
 	total   int
@@ -50,6 +51,9 @@ func newMemory(s *twophase.State) *memory {
 // add counts an entry that was folded: the transactions it decided, and the snapshots
 // it made.
 func (m *memory) add(e *twophase.Entry, txns int, shown twophase.SnapshotVersion) {
+	if m == nil {
+		return // it will be counted from the fold
+	}
 	things := txns + int(shown-m.shown)
 	m.shown = shown
 	if things > 0 {
@@ -60,6 +64,9 @@ func (m *memory) add(e *twophase.Entry, txns int, shown twophase.SnapshotVersion
 
 // below lets go of what a floor has taken out of the fold.
 func (m *memory) below(floor twophase.Position) {
+	if m == nil {
+		return
+	}
 	n := 0
 	for n < len(m.entries) && m.entries[n].position < floor {
 		m.total -= m.entries[n].things
@@ -95,6 +102,15 @@ func (c *Catalog) forget(ctx context.Context) {
 	})
 }
 
+// remember counts what the fold holds, once.
+func (c *Catalog) remember() {
+	c.ledger.mu.Lock()
+	defer c.ledger.mu.Unlock()
+	if c.memory == nil {
+		c.memory = newMemory(c.ledger.state)
+	}
+}
+
 // floorStep is how far the floor moves at least: each move is a record.
 const floorStep = 256
 
@@ -106,6 +122,7 @@ func (c *Catalog) wantedFloor() (floor twophase.Position) {
 	written := c.manifests.written()
 	oldest := twophase.TimeOf(c.cfg.Now().Add(-c.cfg.Limits.OutcomeRetention))
 	open, anyOpen := c.openTxns.oldest()
+	c.remember()
 	c.ledger.read(func(s *twophase.State) {
 		keep := c.cfg.Limits.OutcomeCount
 		floor = c.memory.floor(oldest, keep)

@@ -29,7 +29,7 @@ func (c *Catalog) catchUp(ctx context.Context) error {
 		case err != nil:
 			return c.storeError(err)
 		}
-		if err := c.ledger.fold(raw); err != nil {
+		if err := c.ledger.fold(decode(raw)); err != nil {
 			return c.ledgerError(err)
 		}
 	}
@@ -39,27 +39,50 @@ func (c *Catalog) catchUp(ctx context.Context) error {
 const entriesAhead = 32
 
 // foldBegun folds what the journal held when it was opened. A start that read one entry
-// after the other would wait for as many round trips.
+// after the other would wait for as many round trips; so the next ones are read and
+// decoded while those before are folded.
 func (c *Catalog) foldBegun(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	read := c.readAhead(ctx, c.next())
+	defer func() { cancel(); _, _ = read() }() // nobody reads any more once Open has returned
 	for from := c.next(); from < c.startHead; from = c.next() {
-		window := make([][]byte, min(entriesAhead, c.startHead-from))
-		err := parallelIndex(len(window), entriesAhead, func(i int) (err error) {
-			window[i], err = c.journal.Read(ctx, from+twophase.Position(i))
-			return err
-		})
+		window, err := read()
 		if stopsLedger(err) {
 			return c.ledgerError(c.lapped(err))
 		}
 		if err != nil {
 			return c.storeError(err)
 		}
-		for _, raw := range window {
-			if err := c.ledger.fold(raw); err != nil {
+		read = c.readAhead(ctx, from+twophase.Position(len(window)))
+		for _, r := range window {
+			if err := c.ledger.fold(r); err != nil {
 				return c.ledgerError(err)
 			}
 		}
 	}
 	return nil
+}
+
+// readAhead begins to read the entries from a position on that the journal held when it was
+// opened, some of them. What it returns waits for them.
+func (c *Catalog) readAhead(ctx context.Context, from twophase.Position) func() ([]readEntry, error) {
+	window := make([]readEntry, min(entriesAhead, c.startHead-min(from, c.startHead)))
+	done := make(chan struct{})
+	var err error
+	go func() {
+		defer close(done)
+		err = parallelIndex(len(window), entriesAhead, func(i int) error {
+			raw, err := c.journal.Read(ctx, from+twophase.Position(i))
+			if err == nil {
+				window[i] = decode(raw)
+			}
+			return err
+		})
+	}()
+	return func() ([]readEntry, error) {
+		<-done
+		return window, err
+	}
 }
 
 // atHead notes that the fold held the whole journal at a time: a read behind it

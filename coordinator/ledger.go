@@ -43,13 +43,29 @@ func (l *ledger) read(f func(*twophase.State)) {
 	f(l.state)
 }
 
-// fold applies the entry that stands at the next position.
-func (l *ledger) fold(raw []byte) error {
+// readEntry is an entry as it was read: decoded, or why it cannot be.
+type readEntry struct {
+	entry *twophase.Entry
+	hash  twophase.Hash
+	err   error
+}
+
+// decode is what of folding an entry needs no fold.
+func decode(raw []byte) readEntry {
 	e, err := twophase.DecodeEntry(raw)
 	if err != nil {
 		at, _ := twophase.EntryPosition(raw)
-		return l.fail(fmt.Errorf("entry %d: %w", at, err))
+		return readEntry{err: fmt.Errorf("entry %d: %w", at, err)}
 	}
+	return readEntry{entry: e, hash: twophase.HashOf(raw)}
+}
+
+// fold applies the entry that stands at the next position.
+func (l *ledger) fold(r readEntry) error {
+	if r.err != nil {
+		return l.fail(r.err)
+	}
+	e := r.entry
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if e.Position < l.state.Next() {
@@ -57,7 +73,7 @@ func (l *ledger) fold(raw []byte) error {
 	}
 	marks := l.marks(e)
 	wake := l.touched(e)
-	if err := l.state.Apply(e, twophase.HashOf(raw)); err != nil {
+	if err := l.state.Apply(e, r.hash); err != nil {
 		return l.failLocked(err)
 	}
 	if l.onFold != nil {

@@ -152,7 +152,7 @@ func (c *Catalog) observation() telemetry.State {
 	now := c.cfg.Now()
 	c.ledger.read(func(s *twophase.State) {
 		out.Snapshot, out.Position, out.Waiting = s.Shown(), s.Next(), s.Waiting()
-		out.Remembered = c.memory.total
+		out.Remembered = s.Holds() + len(s.Snapshots())
 		if some := s.NextManifests(out.Manifest, 1); len(some) > 0 {
 			out.Late = max(now.Sub(some[0].Time.Std()), 0)
 		}

@@ -43,33 +43,23 @@ func (c *Catalog) loadCheckpoint(ctx context.Context, at twophase.Checkpointed) 
 	if err != nil {
 		return nil, err
 	}
-	return twophase.DecodeCheckpoint(index, c.segments(ctx, refs))
-}
-
-// segmentsAhead is how many segments are read at once: over a network it is what a start
-// with a long history waits for.
-const segmentsAhead = 16
-
-// segments reads segments ahead of those who ask for them in their order.
-func (c *Catalog) segments(ctx context.Context, refs []twophase.ObjectRef) func(twophase.ObjectRef) ([]byte, error) {
-	var got [][]byte
-	return func(twophase.ObjectRef) ([]byte, error) {
-		if len(got) == 0 {
-			got = make([][]byte, min(segmentsAhead, len(refs)))
-			err := parallelIndex(len(got), segmentsAhead, func(i int) (err error) {
-				got[i], err = c.readCheckpoint(ctx, refs[i])
-				return err
-			})
-			if err != nil {
-				return nil, err
-			}
-			refs = refs[len(got):]
+	segments := make([]*twophase.Segment, len(refs))
+	err = parallelIndex(len(refs), segmentsAhead, func(i int) error {
+		b, err := c.readCheckpoint(ctx, refs[i])
+		if err == nil {
+			segments[i], err = twophase.DecodeSegment(b)
 		}
-		b := got[0]
-		got = got[1:]
-		return b, nil
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
+	return twophase.LoadCheckpoint(index, segments)
 }
+
+// segmentsAhead is how many segments are read and decoded at once: over a network reading
+// them is what a start with a long history waits for.
+const segmentsAhead = 16
 
 // newestCheckpoint is the one that the journal's last entry knows of, in its header
 // or among its records.

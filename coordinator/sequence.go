@@ -346,7 +346,7 @@ func (s *sequencer) append(ctx context.Context, e *twophase.Entry, group []*subm
 		s.c.atHead(at)
 	}
 	s.appended(e, group, began, won)
-	if err := s.c.ledger.fold(filled); err != nil {
+	if err := s.c.ledger.fold(decode(filled)); err != nil {
 		s.c.log.Error("the journal cannot be folded; the catalog takes no writes", "position", e.Position, "error", err)
 		return false, nil, err
 	}

@@ -158,14 +158,43 @@ func freezeFromPB(m *recordpb.Table) (*Freeze, error) {
 	}, nil
 }
 
-// DecodeCheckpoint reads a fold back. load fetches a segment's bytes by its
-// reference; their hashes are checked here.
+// DecodeCheckpoint reads a fold back, and looks at each outcome in it. load fetches a
+// segment's bytes by its reference; their hashes are checked here.
 func DecodeCheckpoint(index []byte, load func(ObjectRef) ([]byte, error)) (*State, error) {
+	refs, err := CheckpointSegments(index)
+	if err != nil {
+		return nil, err
+	}
+	segments := make([]*Segment, len(refs))
+	for i, ref := range refs {
+		b, err := load(ref)
+		if err == nil {
+			err = ref.Check(b)
+		}
+		if err == nil {
+			segments[i], err = DecodeSegment(b)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("checkpoint segment %s: %w", ref.Name, err)
+		}
+	}
+	s, err := LoadCheckpoint(index, segments)
+	if err != nil {
+		return nil, err
+	}
+	return s, s.fit()
+}
+
+// LoadCheckpoint makes a fold of an index and the segments that CheckpointSegments says it
+// has, in that order. The hashes of all were checked. Nothing that is over is looked at
+// more closely than to know where it was decided: a start has hundreds of thousands of
+// outcomes, and few are ever asked for.
+func LoadCheckpoint(index []byte, segments []*Segment) (*State, error) {
 	var m recordpb.CheckpointIndex
 	if err := proto.Unmarshal(index, &m); err != nil {
 		return nil, fmt.Errorf("decode checkpoint index: %w", err)
 	}
-	if f := unknownField(m.ProtoReflect()); f != "" {
+	if f := unknownField(&m, index); f != "" {
 		return nil, fmt.Errorf("%w: unknown field in %s of a checkpoint", ErrUnknownRecord, f)
 	}
 	h := m.GetHead()
@@ -188,12 +217,13 @@ func DecodeCheckpoint(index []byte, load func(ObjectRef) ([]byte, error)) (*Stat
 	}
 	s.loadReservations(h)
 	var tables []*recordpb.Table
-	for i, ref := range m.GetSegments() {
-		seg, err := loadSegment(refFromPB(ref), load)
-		if err != nil {
-			return nil, err
-		}
-		tables = append(tables, seg.GetTables()...)
+	outcomes := 0
+	for _, seg := range segments {
+		outcomes += len(seg.ids)
+	}
+	s.settled = make(map[TxnID]settled, outcomes)
+	for i, seg := range segments {
+		tables = append(tables, seg.pb.GetTables()...)
 		if err := s.loadPast(seg); err != nil {
 			return nil, fmt.Errorf("checkpoint segment %s: %w", m.GetSegments()[i].GetName(), err)
 		}
@@ -205,8 +235,7 @@ func DecodeCheckpoint(index []byte, load func(ObjectRef) ([]byte, error)) (*Stat
 	return s, s.loadRounds(h)
 }
 
-// CheckpointSegments are the segments that an index names, in the order in which
-// DecodeCheckpoint asks for them.
+// CheckpointSegments are the segments that an index names, in order.
 func CheckpointSegments(index []byte) ([]ObjectRef, error) {
 	var m recordpb.CheckpointIndex
 	if err := proto.Unmarshal(index, &m); err != nil {
@@ -215,27 +244,9 @@ func CheckpointSegments(index []byte) ([]ObjectRef, error) {
 	return mapTo(m.GetSegments(), refFromPB), nil
 }
 
-func loadSegment(ref ObjectRef, load func(ObjectRef) ([]byte, error)) (*recordpb.Segment, error) {
-	b, err := load(ref)
-	if err != nil {
-		return nil, fmt.Errorf("checkpoint segment %s: %w", ref.Name, err)
-	}
-	if err := ref.Check(b); err != nil {
-		return nil, err
-	}
-	var seg recordpb.Segment
-	if err := proto.Unmarshal(b, &seg); err != nil {
-		return nil, fmt.Errorf("decode checkpoint segment %s: %w", ref.Name, err)
-	}
-	if f := unknownField(seg.ProtoReflect()); f != "" {
-		return nil, fmt.Errorf("%w: unknown field in %s of segment %s", ErrUnknownRecord, f, ref.Name)
-	}
-	return &seg, nil
-}
-
 // loadPast takes outcomes and snapshots of a segment.
-func (s *State) loadPast(seg *recordpb.Segment) error {
-	for _, m := range seg.GetOutcomes() {
+func (s *State) loadPast(seg *Segment) error {
+	for _, m := range seg.pb.GetOutcomes() {
 		id, o, err := outcomeFromPB(m)
 		if err != nil {
 			return err
@@ -246,17 +257,15 @@ func (s *State) loadPast(seg *recordpb.Segment) error {
 		s.decide(id, o)
 		s.compact(id)
 	}
-	for _, run := range seg.GetSettled() {
-		if err := s.loadSettled(run); err != nil {
-			return err
-		}
+	if err := s.loadSettled(seg); err != nil {
+		return err
 	}
-	for _, m := range seg.GetSnapshots() {
+	for _, m := range seg.pb.GetSnapshots() {
 		sn := snapshotFromPB(m)
 		s.nameSnapshot(sn)
 		s.snapshots = append(s.snapshots, sn)
 	}
-	for _, run := range seg.GetShown() {
+	for _, run := range seg.pb.GetShown() {
 		if err := s.loadSnapshots(run); err != nil {
 			return err
 		}

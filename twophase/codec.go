@@ -9,7 +9,6 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/txcoord/txcoord/twophase/recordpb"
 )
@@ -79,7 +78,7 @@ func decodeEntry(b []byte, weak weakness) (*Entry, error) {
 	if err := proto.Unmarshal(b, &m); err != nil {
 		return nil, fmt.Errorf("decode entry: %w", err)
 	}
-	if field := unknownField(m.ProtoReflect()); field != "" && !weak.has(weakSkipUnknown) {
+	if field := unknownField(&m, b); field != "" && !weak.has(weakSkipUnknown) {
 		return nil, fmt.Errorf("%w: unknown field in %s at position %d", ErrUnknownRecord, field, m.GetHeader().GetPosition())
 	}
 	if err := knownCodec(m.GetHeader().GetCodec()); err != nil {
@@ -105,28 +104,6 @@ func knownCodec(c uint32) error {
 		return fmt.Errorf("%w: it is written in codec %d, and this build knows those up to %d", ErrUnknownRecord, c, CodecVersion)
 	}
 	return nil
-}
-
-// unknownField names the first message that carries a field this build does not know.
-func unknownField(m protoreflect.Message) string {
-	if len(m.GetUnknown()) > 0 {
-		return string(m.Descriptor().Name())
-	}
-	found := ""
-	m.Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
-		if fd.Message() == nil {
-			return true
-		}
-		if fd.IsList() {
-			for i := 0; i < v.List().Len() && found == ""; i++ {
-				found = unknownField(v.List().Get(i).Message())
-			}
-		} else {
-			found = unknownField(v.Message())
-		}
-		return found == ""
-	})
-	return found
 }
 
 // recordSize is the record's share of an entry's bytes.

@@ -1,8 +1,12 @@
 package twophase
 
 import (
+	"fmt"
 	"maps"
 	"slices"
+
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/txcoord/txcoord/twophase/recordpb"
 )
@@ -14,6 +18,71 @@ const (
 	positionsPerSegment = 512
 	snapshotsPerSegment = 1000
 )
+
+// Segment is an object of a checkpoint, decoded.
+type Segment struct {
+	pb *recordpb.Segment
+	// ids are the transactions to which nothing can happen any more, settled their
+	// outcomes, and ranges those of the positions at which they were decided.
+	ids     []TxnID
+	settled []settled
+	ranges  []uint64
+}
+
+// DecodeSegment reads a segment's bytes, which are not to be changed afterwards: the fold
+// goes on using them. It is most of the work of LoadCheckpoint, and segments need each
+// other for nothing.
+func DecodeSegment(b []byte) (*Segment, error) {
+	seg := &Segment{pb: &recordpb.Segment{}}
+	runs, rest := cutSettled(b)
+	if err := proto.Unmarshal(rest, seg.pb); err != nil {
+		return nil, fmt.Errorf("decode checkpoint segment: %w", err)
+	}
+	if f := unknownField(seg.pb, rest); f != "" {
+		return nil, fmt.Errorf("%w: unknown field in %s of a checkpoint segment", ErrUnknownRecord, f)
+	}
+	for _, run := range append(runs, seg.pb.GetSettled()...) {
+		if err := seg.skim(run); err != nil {
+			return nil, err
+		}
+	}
+	return seg, nil
+}
+
+// settledField is the number of the field settled of a segment.
+const settledField = 4
+
+// cutSettled cuts the runs of outcomes out of the front of a segment, without a copy. A
+// segment that holds some begins with them, unless outcomes that may change come first.
+func cutSettled(b []byte) (runs [][]byte, rest []byte) {
+	for {
+		number, typ, n := protowire.ConsumeTag(b)
+		if n < 0 || number != settledField || typ != protowire.BytesType {
+			return runs, b
+		}
+		run, m := protowire.ConsumeBytes(b[n:])
+		if m < 0 {
+			return runs, b
+		}
+		runs, b = append(runs, run), b[n+m:]
+	}
+}
+
+// skim takes a run of outcomes, and looks no further than to know where they were decided.
+func (seg *Segment) skim(run []byte) error {
+	u := unpacker{b: run}
+	for len(u.b) > 0 {
+		id := u.txn()
+		b := settled(u.raw(u.count(1)))
+		at := unpacker{b: b}
+		position := at.uint()
+		if at.uint(); at.int() == 0 && at.bad || u.bad {
+			return errCompact
+		}
+		seg.ids, seg.settled, seg.ranges = append(seg.ids, id), append(seg.settled, b), append(seg.ranges, position/positionsPerSegment)
+	}
+	return nil
+}
 
 // segment names one by its kind and its place among those of the kind.
 type segment struct {

@@ -91,6 +91,9 @@ func (s *State) Remembered(yield func(Position, Time) bool) {
 	}
 }
 
+// Holds is how many transactions are remembered.
+func (s *State) Holds() int { return len(s.unsettled) + len(s.settled) }
+
 // decidedAt is where a remembered transaction was decided, and when.
 func (s *State) decidedAt(id TxnID) (Position, uint32, Time) {
 	if o := s.unsettled[id]; o != nil {
@@ -323,26 +326,37 @@ func (s *State) outcomesToPB(at uint64) *recordpb.Segment {
 	return &seg
 }
 
-// loadSettled takes a run of outcomes. All are looked at, so that none is found not to
-// fit when somebody asks for it.
-func (s *State) loadSettled(run []byte) error {
-	u := unpacker{b: run}
-	var o Outcome
-	for len(u.b) > 0 {
-		id := u.txn()
-		b := settled(u.raw(u.count(1)))
-		if u.bad {
-			return errCompact
+// loadSettled takes the outcomes of a segment. The state holds its bytes from then on.
+func (s *State) loadSettled(seg *Segment) error {
+	for i, id := range seg.ids {
+		n := len(s.settled)
+		if s.settled[id] = seg.settled[i]; len(s.settled) == n || s.unsettled[id] != nil {
+			return fmt.Errorf("transaction %s is there twice", id)
 		}
+	}
+	for ids, ranges := seg.ids, seg.ranges; len(ids) > 0; {
+		n := 1
+		for n < len(ids) && ranges[n] == ranges[0] {
+			n++
+		}
+		at := ranges[0]
+		if s.ranges[at] == nil {
+			s.ranges[at] = ids[:n:n]
+		} else {
+			s.ranges[at] = append(s.ranges[at], ids[:n]...)
+		}
+		ids, ranges = ids[n:], ranges[n:]
+	}
+	return nil
+}
+
+// fit looks at all outcomes, so that none is found not to fit when somebody asks for it.
+func (s *State) fit() error {
+	var o Outcome
+	for id, b := range s.settled {
 		if err := s.unpack(id, b, &o); err != nil {
 			return fmt.Errorf("outcome of %s: %w", id, err)
 		}
-		if s.isDecided(id) {
-			return fmt.Errorf("transaction %s is there twice", id)
-		}
-		s.settled[id] = b
-		at := uint64(o.Position) / positionsPerSegment
-		s.ranges[at] = append(s.ranges[at], id)
 	}
 	return nil
 }

@@ -76,8 +76,23 @@ func TestCompactOutcomes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	var decoded []*Segment
+	for _, o := range segments {
+		seg, err := DecodeSegment(o.Bytes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		decoded = append(decoded, seg)
+	}
+	started, err := LoadCheckpoint(index.Bytes, decoded)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := started.Holds(), len(settledOutcomes()); got != want {
+		t.Errorf("%d outcomes, want %d", got, want)
+	}
 	for name, o := range settledOutcomes() {
-		for kind, in := range map[string]*State{"folded": s, "loaded": loaded} {
+		for kind, in := range map[string]*State{"folded": s, "loaded": loaded, "loaded for a start": started} {
 			if diff := cmp.Diff(o, in.Outcome(o.txn())); diff != "" {
 				t.Errorf("%s, %s (-was +is):\n%s", name, kind, diff)
 			}
