@@ -270,6 +270,11 @@ func (g *collector) judge(it *garbage) (why string, age time.Duration, v verdict
 			why = "neither the newest checkpoint of the journal needs it nor the one before"
 		}
 		age = g.age(it.modified)
+	case GarbageExtract:
+		if id := strings.TrimPrefix(it.Key, extractsFolder); !(extracts{g.c, twophase.TableID(id)}).wanted() {
+			why = "its table is not in the catalog"
+		}
+		age = g.age(it.modified)
 	case GarbageJournal:
 		why, age = fmt.Sprintf("incarnation %s was given up", ringLife(it.Key)), g.age(it.modified)
 	case GarbageDraft: // by its age alone, where it lies

@@ -160,6 +160,8 @@ func objectKind(key string) (kind GarbageKind, part payloadID, known bool) {
 		return GarbageFacts, part, true
 	case "checkpoints":
 		return GarbageCheckpoint, part, true
+	case strings.TrimSuffix(extractsFolder, "/"):
+		return GarbageExtract, part, true
 	case quarantineFolder:
 		return GarbageQuarantined, part, true
 	}

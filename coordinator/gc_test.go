@@ -214,6 +214,8 @@ func (w *littered) litter() {
 	w.plant("object: _txcoord/"+w.name()+fmt.Sprintf("/staged/%020d/%s/t/%s", 1<<40, id, digest), "of another life", coordinator.GarbagePart)
 	w.plant("object: _txcoord/"+w.name()+"/facts/"+digest.String()+"-0011223344556677", "facts", coordinator.GarbageFacts)
 	w.plant("object: _txcoord/"+w.name()+"/checkpoints/index-"+digest.String()[:32]+"-deadbeef", "checkpoint", coordinator.GarbageCheckpoint)
+	w.plant("object: _txcoord/"+w.name()+"/extracts/t-0123456789abcdef", "of a table that left", coordinator.GarbageExtract)
+	w.put("_txcoord/"+w.name()+"/extracts/"+string(w.info("a").ID), "of a table that is there")
 	for pos := range twophase.Position(2) {
 		e := twophase.Entry{Header: twophase.Header{Catalog: "c", Incarnation: "former", Position: pos, Time: twophase.TimeOf(time.Now())}}
 		w.plant(fmt.Sprintf("store: ring/former/%08d", pos), string(e.Encode()), coordinator.GarbageJournal)

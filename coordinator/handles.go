@@ -30,6 +30,8 @@ type handle struct {
 	// is published the view is loaded anew.
 	rebuild bool
 	loading sync.Mutex
+	// beside is what was read beside the tail, until the first commit wants it.
+	beside atomic.Pointer[readView]
 
 	// sight is the newest that a walk saw of the log's end (R9), and glances counts how
 	// often that was forgotten; etags are those of versions whose identity is known.
@@ -47,6 +49,13 @@ type handle struct {
 	look    looker
 	tail    tail
 	foreign foreignCounter
+}
+
+// readView is a table's view at a version.
+type readView struct {
+	at      twophase.Version
+	view    *tables.View
+	profile *tables.Profile
 }
 
 type seenETag struct {
@@ -73,6 +82,7 @@ func (h *handles) of(id twophase.TableID) (*handle, error) {
 	if err != nil {
 		return nil, err
 	}
+	log.Extracts = extracts{h.c, id}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if t, ok := h.m[id]; ok {

@@ -72,6 +72,7 @@ func (c *Catalog) hasFence(ctx context.Context, row TableInfo) bool {
 // disclaim removes the owner object of a released table, unless another table of this
 // catalog has its place by now.
 func (c *Catalog) disclaim(ctx context.Context, id twophase.TableID, uri string) {
+	extracts{c, id}.drop(ctx)
 	log, err := c.tables.open(uri, func() twophase.Mode { return twophase.ModeOpen })
 	if err == nil {
 		_, err = c.table(uri)

@@ -77,6 +77,13 @@ func (t *tail) saw(v twophase.Version, raw []byte) {
 	}
 }
 
+// there reports whether it was read.
+func (t *tail) there() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.now != nil
+}
+
 // offer takes a tail that was made beside a view, if it is ahead.
 func (t *tail) offer(made *tables.Tail) {
 	t.mu.Lock()

@@ -82,23 +82,12 @@ func (h *handles) load(ctx context.Context, t *handle) error {
 	if at == twophase.NoVersion {
 		return h.loadUnborn(ctx, t)
 	}
-	state, err := t.log.LiveState(ctx, at)
-	if err != nil {
-		if !isDamage(err) {
-			return h.c.logError(t.id, err)
-		}
-		return h.c.judgeDamage(ctx, t, at, err)
+	from, err := h.read(ctx, t, at)
+	if from == nil {
+		return err
 	}
-	if damage := state.Skipped(); damage != nil {
-		h.c.log.Warn("a checkpoint of the table is damaged, and was passed over", "table", t.uri, "error", damage)
-	}
-	profile := state.Profile()
-	tail, err := t.log.TailOf(ctx, state)
-	if err != nil {
-		return h.c.logError(t.id, err)
-	}
-	t.tail.offer(tail)
-	view := tables.NewView(state)
+	at = from.at
+	view, profile := from.view, from.profile
 	var fetched submission
 	for {
 		missing, done, err := h.install(t, at, view, profile, fetched.facts)
@@ -117,6 +106,48 @@ func (h *handles) load(ctx context.Context, t *handle) error {
 			return err // protocol or metadata changed: from the beginning
 		}
 		at = to
+	}
+}
+
+// read reads the table at its recorded version, or takes what was read a little before it.
+// nil without an error: it has to be read again.
+func (h *handles) read(ctx context.Context, t *handle, at twophase.Version) (*readView, error) {
+	if beside := t.beside.Swap(nil); beside != nil && beside.at <= at && at-beside.at <= tailReach {
+		return beside, nil
+	}
+	view, state, err := t.log.Load(ctx, at)
+	if err != nil {
+		if !isDamage(err) {
+			return nil, h.c.logError(t.id, err)
+		}
+		return nil, h.c.judgeDamage(ctx, t, at, err)
+	}
+	if damage := state.Skipped(); damage != nil {
+		h.c.log.Warn("a checkpoint of the table is damaged, and was passed over", "table", t.uri, "error", damage)
+	}
+	tail, err := t.log.TailOf(ctx, state)
+	if err != nil {
+		return nil, h.c.logError(t.id, err)
+	}
+	t.tail.offer(tail)
+	return &readView{at: at, view: view, profile: state.Profile()}, nil
+}
+
+// warm reads the tail of a table that has none, and keeps a view that comes with it: after
+// a start a table with an open round is wanted by its publisher and by the next commit, and
+// is read once for both. Whatever goes wrong is found again by who needs the tail.
+func (h *handles) warm(ctx context.Context, t *handle, at twophase.Version) {
+	if t.tail.there() || at == twophase.NoVersion || !t.loading.TryLock() {
+		return // or somebody is reading the table, and publishing waits for no live set
+	}
+	defer t.loading.Unlock()
+	tail, view, err := t.log.TailAndView(ctx, at)
+	if err != nil {
+		return
+	}
+	t.tail.offer(tail)
+	if view != nil {
+		t.beside.Store(&readView{at: at, view: view, profile: tail.Profile()})
 	}
 }
 
@@ -239,6 +270,7 @@ func (h *handles) left(s *twophase.State, at twophase.Position) {
 func (h *handles) drop(id twophase.TableID) {
 	if t := h.m[id]; t != nil {
 		t.view, t.profile = nil, nil
+		t.beside.Store(nil)
 	}
 }
 

@@ -200,6 +200,7 @@ func (c *Catalog) walkOnce(ctx context.Context, t *handle, in twophase.WalkInput
 	}
 	if !in.LookUp && len(in.Changes) > 0 {
 		// A whole state may have to be read for it. If it fails, a put says so.
+		c.tables.warm(ctx, t, in.Recorded)
 		_ = t.tail.on(ctx, t.log, in.Recorded, nil)
 	}
 	w := twophase.NewWalk(in, c.cfg.Boot())

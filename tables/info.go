@@ -147,3 +147,16 @@ func refsOf(text string) ([]TxnRef, error) {
 	}
 	return out, nil
 }
+
+// readTimestamp is the in-commit timestamp alone: a replay needs nothing else, and tags
+// are long.
+func readTimestamp(body []byte) twophase.Time {
+	var out int64
+	_ = members(body, func(name, value []byte) bool {
+		if string(name) == "inCommitTimestamp" {
+			out, _ = intOf(value)
+		}
+		return true
+	})
+	return twophase.Time(out)
+}

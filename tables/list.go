@@ -38,6 +38,8 @@ type Listing struct {
 	Checkpoints []ListedCheckpoint
 	// Owner: the folder of the owner object is there (R9, R21).
 	Owner bool
+
+	hint hint // that the listing began at; of a version and size 0 if it did not
 }
 
 // ownerFolder is the only thing of ours below a log besides versions (R21).

@@ -141,7 +141,11 @@ func (l *Log) replayWithout(ctx context.Context, r *replay, damage *LogError, fa
 func (l *Log) replayFrom(ctx context.Context, r *replay, listing *Listing, c *ListedCheckpoint, target twophase.Version) error {
 	next := twophase.Version(0)
 	if c != nil {
-		if err := l.readCheckpoint(ctx, r, *c); err != nil {
+		done, err := l.fromExtract(ctx, r, listing, c)
+		if err == nil && !done {
+			err = l.readCheckpoint(ctx, r, *c)
+		}
+		if err != nil {
 			return err
 		}
 		next = c.Version + 1
@@ -162,11 +166,12 @@ func (l *Log) listFor(ctx context.Context, at twophase.Version) (*Listing, error
 	if err != nil {
 		return nil, err
 	}
-	if hint > 0 && (at == Latest || hint <= at) {
-		listing, err := l.List(ctx, hint)
+	if v := hint.version; v > 0 && (at == Latest || v <= at) {
+		listing, err := l.List(ctx, v)
 		if err != nil {
 			return nil, err
 		}
+		listing.hint = hint
 		if _, ok := listing.NewestCheckpoint(at); ok {
 			return listing, nil
 		}
@@ -174,26 +179,46 @@ func (l *Log) listFor(ctx context.Context, at twophase.Version) (*Listing, error
 	return l.List(ctx, 0)
 }
 
-// hint reads the version in _last_checkpoint; -1 if the file is missing or makes no
+// hint is what _last_checkpoint says: a version, and the bytes of all files of its
+// checkpoint, 0 if it does not say.
+type hint struct {
+	version twophase.Version
+	bytes   int64
+}
+
+// hint reads _last_checkpoint; the version is -1 if the file is missing or makes no
 // sense. Writers put the version first, so that a torn file still gives it.
-func (l *Log) hint(ctx context.Context) (twophase.Version, error) {
+func (l *Log) hint(ctx context.Context) (hint, error) {
+	h := hint{version: -1}
 	raw, _, err := l.Store.Get(ctx, l.prefix+pointerName, objstore.Range{})
 	if errors.Is(err, objstore.ErrNotFound) {
-		return -1, nil
+		return h, nil
 	}
 	if err != nil {
-		return -1, fmt.Errorf("read %s of table %s: %w", pointerName, l.URI, err)
+		return h, fmt.Errorf("read %s of table %s: %w", pointerName, l.URI, err)
 	}
-	v := int64(-1)
 	_ = members(raw, func(name, value []byte) bool {
-		if string(name) == "version" {
-			if n, ok := intOf(value); ok {
-				v = n
-			}
+		n, ok := intOf(value)
+		switch {
+		case ok && string(name) == "version":
+			h.version = twophase.Version(n)
+		case ok && string(name) == "sizeInBytes":
+			h.bytes = n
 		}
 		return true
 	})
-	return twophase.Version(v), nil
+	return h, nil
+}
+
+// bytesOf is the size of a checkpoint, as far as the listing tells: sidecars are not in it.
+func (l *Listing) bytesOf(c *ListedCheckpoint) (n int64) {
+	for _, f := range c.Files {
+		n += f.Size
+	}
+	if c.Version == l.hint.version {
+		n = max(n, l.hint.bytes)
+	}
+	return n
 }
 
 // target is the version that is asked for, if the log can have it.

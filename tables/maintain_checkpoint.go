@@ -57,6 +57,9 @@ func (k *Keeper) Checkpoint(ctx context.Context, s *Survey, still func(context.C
 		k: k, s: s, still: still, out: &Checkpoint{Version: s.At},
 		expiry: k.cfg.Now().Add(-s.Profile.DeletedFileRetention()).UnixMilli(),
 	}
+	if k.log.Extracts != nil {
+		w.extract = &extractor{}
+	}
 	var err error
 	if s.Profile.v2Checkpoints() {
 		err = w.v2(ctx)
@@ -77,6 +80,8 @@ type checkpointWriter struct {
 	out   *Checkpoint
 	// expiry: a file removed before it is no tombstone any more. Milliseconds.
 	expiry int64
+	// extract gathers what is live; nil if nobody wants it.
+	extract *extractor
 }
 
 // keeps says whether a file action goes into the checkpoint, and counts it.
@@ -84,6 +89,9 @@ func (w *checkpointWriter) keeps(a *fileAction) (bool, error) {
 	if a.line.kind == kindAdd {
 		w.out.Adds++
 		w.out.Actions++
+		if w.extract != nil {
+			w.extract.add(a)
+		}
 		return true, nil
 	}
 	at, err := deletedAt(a.line.body)
@@ -200,7 +208,15 @@ func (w *checkpointWriter) publish(ctx context.Context, name string, data []byte
 		v2.Path, v2.Size, v2.Modified = name, int64(len(data)), info.Modified.UnixMilli()
 		p.V2 = v2
 	}
-	return w.k.putPointer(ctx, p)
+	if err := w.k.putPointer(ctx, p); err != nil {
+		return err
+	}
+	if w.extract != nil && w.k.log.extracts(w.out.Bytes) {
+		if b := w.extract.finish(w.k.log, w.s, info); b != nil {
+			w.k.log.Extracts.Keep(ctx, b)
+		}
+	}
+	return nil
 }
 
 // put puts the checkpoint's own file and says what became of it. Of an unknown

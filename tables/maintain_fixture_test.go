@@ -43,6 +43,7 @@ func newKept(t testing.TB) *kept {
 		Log: tables.LogConfig{Store: store, Key: tableKey, URI: tableURI}, Format: checkpoint.Format(),
 		Now: func() time.Time { return now }, TempDir: t.TempDir(),
 	}
+	k.shelved(&shelf{})
 	return k
 }
 
@@ -324,6 +325,7 @@ func (k *kept) seen() seen {
 		out.Files = append(out.Files, f.Path+" "+f.DV)
 		out.Adds = append(out.Adds, reconciled(k.t, [][]byte{[]byte(`{"add":` + string(f.Raw) + `}`)}, 0)...)
 	}
+	k.loadsAlike(tables.Latest)
 	return out
 }
 

@@ -44,7 +44,9 @@ func goldenLog(t *testing.T, dir string, keep func(name string) bool) *kept {
 		}
 	}
 	cfg := tables.LogConfig{Store: store, Key: tableKey, URI: uri, ReadCheckpoint: checkpoint.Read}
-	return &kept{fixture: &fixture{t: t, store: store, log: tables.NewLog(cfg)}, cfg: tables.KeeperConfig{Log: cfg, Format: checkpoint.Format()}}
+	k := &kept{fixture: &fixture{t: t, store: store}, cfg: tables.KeeperConfig{Log: cfg, Format: checkpoint.Format()}}
+	k.shelved(&shelf{})
+	return k
 }
 
 var maintainAll = flag.Bool("maintain.all", false, "checkpoint golden tables at every version, and not only at the newest")

@@ -39,7 +39,7 @@ func (k *Keeper) putPointer(ctx context.Context, p pointer) error {
 	if err != nil {
 		return err
 	}
-	if now > twophase.Version(p.Version) {
+	if now.version > twophase.Version(p.Version) {
 		return nil
 	}
 	text, err := p.encode()

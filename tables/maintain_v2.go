@@ -133,6 +133,7 @@ func (w *checkpointWriter) clean(ctx context.Context, f *files, s sidecarRef) (b
 		return false, err
 	}
 	rows := int64(0)
+	var live extractor
 	err = w.k.readCheckpointFile(ctx, f.src.checkpoint.Version, info, FileKeys, func(text []byte) error {
 		a, err := f.parse(text)
 		if err != nil {
@@ -142,12 +143,18 @@ func (w *checkpointWriter) clean(ctx context.Context, f *files, s sidecarRef) (b
 			return errDirty
 		}
 		rows++
+		if w.extract != nil {
+			live.add(a)
+		}
 		return nil
 	})
-	if errors.Is(err, errDirty) {
+	if errors.Is(err, errDirty) || err == nil && (strconv.FormatInt(rows, 10) != s.Tags[tagSidecarAdds] || info.Size != s.Size) {
 		return false, nil
 	}
-	return strconv.FormatInt(rows, 10) == s.Tags[tagSidecarAdds] && info.Size == s.Size, err
+	if err == nil && w.extract != nil {
+		w.extract.plain, w.extract.vectors = append(w.extract.plain, live.plain...), append(w.extract.vectors, live.vectors...)
+	}
+	return err == nil, err
 }
 
 // errDirty: a sidecar has to be written anew.

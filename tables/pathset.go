@@ -117,6 +117,15 @@ func (s *viewFiles) prefer(p PathHash, want DVHash) (DVHash, bool) {
 	return s.rest.prefer(p, want)
 }
 
+// note takes an add or a remove.
+func (s *viewFiles) note(k kind, p PathHash, dv DVHash) {
+	if k == kindRemove {
+		s.remove(p, dv)
+	} else {
+		s.add(p, dv)
+	}
+}
+
 func (s *viewFiles) add(p PathHash, dv DVHash) {
 	if _, there := s.rest.get(p); dv == 0 && !there {
 		s.plain.add(p)

@@ -49,17 +49,23 @@ func (w *lake) agrees() {
 
 // portionsAgree reads less of the checkpoint, which says the same.
 func (w *lake) portionsAgree(all *tables.State) {
-	live, err := w.log.LiveState(w.t.Context(), all.Version())
+	cfg := w.log.LogConfig
+	cfg.Extracts = nil
+	log := tables.NewLog(cfg)
+	live, err := log.LiveState(w.t.Context(), all.Version())
 	if err != nil || !reflect.DeepEqual(live, all) {
 		w.r.Fatalf("LiveState says %+v, %v, and State %+v", live, err, all)
 	}
-	tail, err := w.log.Tail(w.t.Context(), all.Version())
+	tail, err := log.Tail(w.t.Context(), all.Version())
 	if err != nil {
 		w.r.Fatal(err)
 	}
-	want, err := w.log.TailOf(w.t.Context(), all)
+	want, err := log.TailOf(w.t.Context(), all)
 	if err != nil || !reflect.DeepEqual(tail, want) {
 		w.r.Fatalf("Tail says %+v, and TailOf the whole state %+v, %v", tail, want, err)
+	}
+	if err := loadsAlike(w.t.Context(), w.log, all.Version()); err != nil {
+		w.r.Fatal(err)
 	}
 }
 
@@ -99,7 +105,7 @@ func rowIDsOf(base, version *int64) string {
 // commits below it or without them.
 func (w *lake) checkpointed() {
 	cfg := w.log.LogConfig
-	cfg.ReadCheckpoint = checkpoint.Read
+	cfg.ReadCheckpoint, cfg.Extracts, cfg.ExtractFrom = checkpoint.Read, &shelf{}, 1
 	w.log, w.kept = tables.NewLog(cfg), true
 	k := tables.NewKeeper(tables.KeeperConfig{Log: cfg, Format: checkpoint.Format(), SidecarRows: 3, TempDir: w.t.TempDir()})
 	s, err := k.Survey(w.t.Context(), tables.Latest)

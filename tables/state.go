@@ -177,7 +177,11 @@ type replay struct {
 	state *State
 	uri   string
 	// what is read of a checkpoint. With HeadActions the state has no files.
-	what     Portion
+	what Portion
+	// brief: a checkpoint may be replayed from its extract. Then live has the files, and
+	// the state has none.
+	brief    bool
+	live     *viewFiles
 	place    place
 	protocol *Protocol
 	meta     *MetaData
@@ -206,7 +210,7 @@ func (r *replay) begin(file string) {
 // restart forgets what was read.
 func (r *replay) restart() {
 	again := newReplay(r.uri)
-	again.what, again.seen, again.restarted = r.what, r.seen, r.restarted
+	again.what, again.brief, again.seen, again.restarted = r.what, r.brief, r.seen, r.restarted
 	*r = *again
 	if r.restarted != nil {
 		r.restarted()
@@ -283,7 +287,7 @@ func (r *replay) apply(text []byte) error {
 		}
 		r.meta, r.defined = m, true
 	case kindCommitInfo:
-		s.ict = twophase.Time(readInfo(l.body).inCommitTimestamp)
+		s.ict = readTimestamp(l.body)
 	case kindSidecar:
 		return r.sidecar()
 	default: // cdc, checkpointMetadata, and what we do not know
@@ -297,7 +301,7 @@ func (r *replay) file() error {
 	if err != nil {
 		return l.wrong("path", l.path, err.Error())
 	}
-	if r.what == HeadActions {
+	if r.what == HeadActions && r.live == nil {
 		return nil // read all the same: a commit that is damaged is damaged for everybody
 	}
 	if r.seen != nil {
@@ -305,6 +309,10 @@ func (r *replay) file() error {
 	}
 	h, dv := HashPath(path), hashDV(l.dv)
 	r.state.rows = noteRows(r.state.rows, l, h, dv)
+	if r.live != nil {
+		r.live.note(l.kind, h, dv)
+		return nil
+	}
 	if l.kind == kindRemove {
 		r.state.size -= r.state.files.remove(h, dv)
 		return nil

@@ -44,14 +44,28 @@ func (t *Tail) Profile() *Profile { return t.profile }
 // where the table has row tracking: whoever comes back with much to publish is not to wait
 // for live sets.
 func (l *Log) Tail(ctx context.Context, at twophase.Version) (*Tail, error) {
-	s, err := l.state(ctx, at, HeadActions)
-	if err == nil && s.profile.inForce.has("rowTracking") {
-		s, err = l.LiveState(ctx, s.version)
-	}
+	t, _, err := l.TailAndView(ctx, at)
+	return t, err
+}
+
+// TailAndView is Tail, and the view at that version where it costs nothing more: from the
+// extract of a checkpoint. Otherwise there is none.
+func (l *Log) TailAndView(ctx context.Context, at twophase.Version) (*Tail, *View, error) {
+	r, err := l.brief(ctx, at, HeadActions)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return l.TailOf(ctx, s)
+	s := r.state
+	var v *View
+	if s.profile.inForce.has("rowTracking") {
+		if s, err = l.LiveState(ctx, s.version); err != nil {
+			return nil, nil, err
+		}
+	} else if r.live != nil {
+		v = r.view()
+	}
+	t, err := l.TailOf(ctx, s)
+	return t, v, err
 }
 
 // TailOf is the tail at a state. It takes the state's row ids over, and nothing that
@@ -168,7 +182,7 @@ func (t *Tail) take(text []byte, a *Actions, domains map[string]string) error {
 	var err error
 	switch k {
 	case kindCommitInfo:
-		t.time = twophase.Time(readInfo(l.body).inCommitTimestamp)
+		t.time = readTimestamp(l.body)
 	case kindProtocol:
 		a.Protocol, err = parseProtocol(l.body)
 	case kindMetaData:

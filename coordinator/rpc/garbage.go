@@ -64,6 +64,7 @@ var garbageKinds = map[coordinator.GarbageKind]pb.GarbageKind{
 	coordinator.GarbageOpen:        pb.GarbageKind_GARBAGE_KIND_OPEN_RECORD,
 	coordinator.GarbageFacts:       pb.GarbageKind_GARBAGE_KIND_FACTS,
 	coordinator.GarbageCheckpoint:  pb.GarbageKind_GARBAGE_KIND_CHECKPOINT,
+	coordinator.GarbageExtract:     pb.GarbageKind_GARBAGE_KIND_EXTRACT,
 	coordinator.GarbageDraft:       pb.GarbageKind_GARBAGE_KIND_DRAFT,
 	coordinator.GarbageJournal:     pb.GarbageKind_GARBAGE_KIND_FORMER_JOURNAL,
 	coordinator.GarbageQuarantined: pb.GarbageKind_GARBAGE_KIND_QUARANTINED,

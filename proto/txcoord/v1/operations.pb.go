@@ -252,6 +252,8 @@ const (
 	GarbageKind_GARBAGE_KIND_FORMER_JOURNAL GarbageKind = 6
 	// What has been in quarantine long enough.
 	GarbageKind_GARBAGE_KIND_QUARANTINED GarbageKind = 7
+	// An extract of a checkpoint of a table that has left the catalog.
+	GarbageKind_GARBAGE_KIND_EXTRACT GarbageKind = 8
 )
 
 // Enum value maps for GarbageKind.
@@ -265,6 +267,7 @@ var (
 		5: "GARBAGE_KIND_DRAFT",
 		6: "GARBAGE_KIND_FORMER_JOURNAL",
 		7: "GARBAGE_KIND_QUARANTINED",
+		8: "GARBAGE_KIND_EXTRACT",
 	}
 	GarbageKind_value = map[string]int32{
 		"GARBAGE_KIND_UNSPECIFIED":    0,
@@ -275,6 +278,7 @@ var (
 		"GARBAGE_KIND_DRAFT":          5,
 		"GARBAGE_KIND_FORMER_JOURNAL": 6,
 		"GARBAGE_KIND_QUARANTINED":    7,
+		"GARBAGE_KIND_EXTRACT":        8,
 	}
 )
 
@@ -3085,7 +3089,7 @@ const file_txcoord_v1_operations_proto_rawDesc = "" +
 	"\x1dFINDING_CODE_PROPERTY_IGNORED\x10\x11\x12\x1e\n" +
 	"\x1aFINDING_CODE_STORE_TROUBLE\x10\x12\x12\x1a\n" +
 	"\x16FINDING_CODE_PART_LOST\x10\x13\x12\x19\n" +
-	"\x15FINDING_CODE_RESERVED\x10\x14*\xec\x01\n" +
+	"\x15FINDING_CODE_RESERVED\x10\x14*\x86\x02\n" +
 	"\vGarbageKind\x12\x1c\n" +
 	"\x18GARBAGE_KIND_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11GARBAGE_KIND_PART\x10\x01\x12\x1c\n" +
@@ -3094,7 +3098,8 @@ const file_txcoord_v1_operations_proto_rawDesc = "" +
 	"\x17GARBAGE_KIND_CHECKPOINT\x10\x04\x12\x16\n" +
 	"\x12GARBAGE_KIND_DRAFT\x10\x05\x12\x1f\n" +
 	"\x1bGARBAGE_KIND_FORMER_JOURNAL\x10\x06\x12\x1c\n" +
-	"\x18GARBAGE_KIND_QUARANTINED\x10\a2\xcb\x05\n" +
+	"\x18GARBAGE_KIND_QUARANTINED\x10\a\x12\x18\n" +
+	"\x14GARBAGE_KIND_EXTRACT\x10\b2\xcb\x05\n" +
 	"\x10OperationService\x12Q\n" +
 	"\fExplainTable\x12\x1f.txcoord.v1.ExplainTableRequest\x1a .txcoord.v1.ExplainTableResponse\x12c\n" +
 	"\x12ExplainTransaction\x12%.txcoord.v1.ExplainTransactionRequest\x1a&.txcoord.v1.ExplainTransactionResponse\x12N\n" +

@@ -60,6 +60,7 @@ class GarbageKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     GARBAGE_KIND_DRAFT: _ClassVar[GarbageKind]
     GARBAGE_KIND_FORMER_JOURNAL: _ClassVar[GarbageKind]
     GARBAGE_KIND_QUARANTINED: _ClassVar[GarbageKind]
+    GARBAGE_KIND_EXTRACT: _ClassVar[GarbageKind]
 TRANSACTION_STATE_UNSPECIFIED: TransactionState
 TRANSACTION_STATE_UNKNOWN: TransactionState
 TRANSACTION_STATE_FORGOTTEN: TransactionState
@@ -98,6 +99,7 @@ GARBAGE_KIND_CHECKPOINT: GarbageKind
 GARBAGE_KIND_DRAFT: GarbageKind
 GARBAGE_KIND_FORMER_JOURNAL: GarbageKind
 GARBAGE_KIND_QUARANTINED: GarbageKind
+GARBAGE_KIND_EXTRACT: GarbageKind
 
 class ExplainTableRequest(_message.Message):
     __slots__ = ("catalog", "at_least_snapshot", "table")
