@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -98,7 +99,12 @@ func (k *kept) loadsAlike(at twophase.Version) {
 func (k *kept) reads(call func(*tables.Log) error) (names []string) {
 	k.t.Helper()
 	cfg := k.cfg.Log
-	cfg.Store = reading{cfg.Store, func(key string) { names = append(names, strings.TrimPrefix(key, tableKey+"/_delta_log/")) }}
+	var mu sync.Mutex // commits are read several at once
+	cfg.Store = reading{cfg.Store, func(key string) {
+		mu.Lock()
+		defer mu.Unlock()
+		names = append(names, strings.TrimPrefix(key, tableKey+"/_delta_log/"))
+	}}
 	cfg.ReadCheckpoint = checkpoint.Read
 	if err := call(tables.NewLog(cfg)); err != nil {
 		k.t.Fatal(err)
