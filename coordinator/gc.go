@@ -26,8 +26,6 @@ const (
 	// GarbageCheckpoint: an object that neither the newest checkpoint of the journal
 	// needs nor the one before it.
 	GarbageCheckpoint GarbageKind = "checkpoint"
-	// GarbageExtract: an extract of a checkpoint of a table that has left the catalog.
-	GarbageExtract GarbageKind = "extract"
 	// GarbageDraft: what a process that died left of an object that it was writing.
 	GarbageDraft GarbageKind = "draft"
 	// GarbageJournal: an entry of a journal that was given up for another one.
@@ -35,11 +33,13 @@ const (
 	// GarbageQuarantined: what an earlier call put into quarantine, and has been there long
 	// enough.
 	GarbageQuarantined GarbageKind = "quarantined"
+	// GarbageExtract: an extract of a checkpoint of a table that has left the catalog.
+	GarbageExtract GarbageKind = "extract"
 )
 
 // GarbageKinds are all there are.
 func GarbageKinds() []GarbageKind {
-	return []GarbageKind{GarbagePart, GarbageOpen, GarbageFacts, GarbageCheckpoint, GarbageExtract, GarbageDraft, GarbageJournal, GarbageQuarantined}
+	return []GarbageKind{GarbagePart, GarbageOpen, GarbageFacts, GarbageCheckpoint, GarbageDraft, GarbageJournal, GarbageQuarantined, GarbageExtract}
 }
 
 // GarbageRequest asks for what nothing names any more.

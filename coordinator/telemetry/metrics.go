@@ -92,7 +92,7 @@ var (
 	modeLabel    = Label{"mode", texts(twophase.ModeOpen.String(), twophase.ModeExclusive.String(), twophase.ModeFenced.String(), twophase.ModeDeltaStorage.String())}
 	causeLabel   = Label{"cause", causes()}
 	useLabel     = Label{"use", []string{"read", "written"}}
-	garbageLabel = Label{"kind", []string{"part", "open_record", "facts", "checkpoint", "extract", "draft", "former_journal", "quarantined"}}
+	garbageLabel = Label{"kind", []string{"part", "open_record", "facts", "checkpoint", "draft", "former_journal", "quarantined", "extract"}}
 	memoryLabel  = Label{"kind", []string{"total", "heap"}}
 	quotaLabel   = Label{"limit", quota.Names()}
 	refusedLabel = Label{"limit", append(quota.Names(), quota.NameQueueBytes, quota.NameStreamBytes)}
