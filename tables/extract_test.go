@@ -52,7 +52,7 @@ func loadsAlike(ctx context.Context, log *tables.Log, at twophase.Version) error
 	tail, failed := log.Tail(ctx, at)
 	if wrong != nil || err != nil || failed != nil {
 		if (wrong == nil) != (err == nil) || (wrong == nil) != (failed == nil) {
-			return fmt.Errorf("State says %v, Load %v, and Tail %v", wrong, err, failed)
+			return fmt.Errorf("State, Load and Tail do not agree: %w", errors.Join(wrong, err, failed))
 		}
 		return nil
 	}
@@ -160,7 +160,7 @@ func TestExtract(t *testing.T) {
 			s := k.shelf()
 			k.commit(addLine("a"), addLine("b"), addLine("c"), txnLine("app", 3))
 			k.commit(removedAt("b", time.Hour), addLine("d", vector("v1")))
-			c := k.checkpoint()
+			k.checkpoint()
 			if s.puts != 1 {
 				t.Fatalf("%d extracts were kept, want 1", s.puts)
 			}
@@ -180,7 +180,7 @@ func TestExtract(t *testing.T) {
 			for at := twophase.Version(0); at <= 4; at++ {
 				k.loadsAlike(at) // also below the checkpoint that the extract is of
 			}
-			if c = k.checkpoint(); s.puts != 2 || c.Version != 4 {
+			if c := k.checkpoint(); s.puts != 2 || c.Version != 4 {
 				t.Fatalf("%d extracts were kept, the last of version %d", s.puts, c.Version)
 			}
 			k.loadsAlike(tables.Latest)
