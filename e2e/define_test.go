@@ -49,6 +49,7 @@ func defineScenario() scenario {
 			"version 2 of right":             1,
 			"entry: published":               1,
 			"manifest 6":                     1,
+			"delete extract of leaves":       1,
 			"delete owner object of leaves":  1,
 			"delete bundle of payloads":      1,
 		}),

@@ -86,6 +86,7 @@ var shapes = []struct {
 	{regexp.MustCompile(`(?:^|/)_txcoord/\w+/manifests/0*(\d+).checkpoint.json$`), "full manifest $1"},
 	{regexp.MustCompile(`(?:^|/)_txcoord/\w+/(checkpoint)s/.*$`), "$1 object"},
 	{regexp.MustCompile(`(?:^|/)_txcoord/\w+/(facts)/.*$`), "$1 object"},
+	{regexp.MustCompile(`(?:^|/)_txcoord/\w+/extracts/([\w-]+)$`), "extract of $1"},
 	{regexp.MustCompile(`([^/]+)/_delta_log/.tmp/.*$`), "temporary file of $1"},
 	{regexp.MustCompile(`([^/]+)/_delta_log/_txcoord/owner.json$`), "owner object of $1"},
 }

@@ -68,7 +68,7 @@ func (p *process) start(k *kill) bool {
 		p.t.Fatalf("start server: %v", err)
 	}
 	p.mu.Lock()
-	p.running, p.started = r, time.Now()
+	p.address, p.running, p.started = "", r, time.Now()
 	p.mu.Unlock()
 	select {
 	case address, ok := <-lines:
@@ -199,6 +199,27 @@ func (p *process) dial() *client.Client {
 	return client.New(p.connect(), o)
 }
 
+// connection is one to the server, if it runs. Its port may be that of another test's server
+// as soon as it has ended, which answers the same keys.
+func (p *process) connection(ctx context.Context) (net.Conn, error) {
+	p.mu.Lock()
+	address, r := p.address, p.running
+	p.mu.Unlock()
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case <-r.ended:
+		return nil, errors.Join(errEnded, conn.Close())
+	default:
+		return conn, nil
+	}
+}
+
+// errEnded: there is no server to connect to.
+var errEnded = errors.New("the server has ended")
+
 func (p *process) connect() *grpc.ClientConn {
 	p.t.Helper()
 	all := p.replicas
@@ -213,11 +234,7 @@ func (p *process) connect() *grpc.ClientConn {
 		endpoints = append(endpoints, resolver.Endpoint{Addresses: []resolver.Address{{Addr: name}}})
 	}
 	find := func(ctx context.Context, name string) (net.Conn, error) {
-		one := names[name]
-		one.mu.Lock()
-		address := one.address
-		one.mu.Unlock()
-		return (&net.Dialer{}).DialContext(ctx, "tcp", address)
+		return names[name].connection(ctx)
 	}
 	r := manual.NewBuilderWithScheme("e2e")
 	r.InitialState(resolver.State{Endpoints: endpoints})

@@ -54,7 +54,7 @@ func (f *fleet) gap(what string, hit func(p *process)) (longest time.Duration) {
 	defer giveUp()
 	var running sync.WaitGroup
 	for i, p := range f.replicas {
-		alone := process{t: f.t, address: p.address}
+		alone := process{t: f.t, address: p.address, running: p.running}
 		c := &stormClient{storm: f.storm, client: alone.dial(), rng: rand.New(rand.NewPCG(f.seed, uint64(i))), name: i}
 		ctx := f.ctx()
 		if i == 0 {

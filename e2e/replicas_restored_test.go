@@ -76,7 +76,7 @@ func startMember(t *testing.T, m *servers.Member) {
 // it has seen that.
 func (f *fleet) stopped(p *process, n int) {
 	f.t.Helper()
-	alone := process{t: f.t, address: p.address}
+	alone := process{t: f.t, address: p.address, running: p.running}
 	c := alone.dial()
 	changes := f.rows("accounts")
 	f.waitFor("a replica to see that the journal went back", func() bool {

@@ -247,7 +247,7 @@ func (f *fleet) level() {
 		at := make([]uint64, len(f.replicas))
 		for i, p := range f.replicas {
 			wg.Go(func() {
-				alone := process{t: f.t, address: p.address}
+				alone := process{t: f.t, address: p.address, running: p.running}
 				if st, err := alone.dial().Status.GetStatus(f.ctx(), &txcoordv1.GetStatusRequest{}); err == nil && len(st.GetOpenRounds()) == 0 {
 					at[i] = st.GetLatestSnapshot()
 				}

@@ -189,16 +189,13 @@ because      delete read on orders at version 4, p: gone
 winner       cd
 decided      2026-11-29T12:00:00Z
 `},
-		"status of a journal that has not begun": {func(g *grid) { statusGrid(g, &txcoordv1.GetStatusResponse{CatalogId: "c", Codec: 1}) }, `server              
-catalog id          c
-incarnation         
-journal             0 entries, checkpoint at 0, codec 1
-newest entry        none yet
-snapshot            0
-manifest            snapshot 0, 0 behind
-outcomes kept since the beginning
-tables              0
-open transactions   0
+		"status of a journal that has not begun": {func(g *grid) { statusGrid(g, &txcoordv1.GetStatusResponse{CatalogId: "c", Codec: 1}) }, `catalog id         c
+journal            0 entries, checkpoint at 0, codec 1
+newest entry       none yet
+snapshot           0
+manifest           snapshot 0, 0 behind
+tables             0
+open transactions  0
 `},
 		"pending": {func(g *grid) {
 			outcomeGrid(g, &txcoordv1.Outcome{TransactionId: "ab", State: &txcoordv1.Outcome_Committed{Committed: &txcoordv1.CommittedOutcome{
