@@ -3,6 +3,7 @@ package coordinator_test
 import (
 	"context"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,7 +17,8 @@ import (
 // are not in sight, so that to sweep is the business of who sees so little.
 type lateList struct {
 	lock.Store
-	blind map[string]int
+	key   string
+	blind *atomic.Int64
 }
 
 func (s lateList) Scan(ctx context.Context, prefix, after string, limit int) ([]lock.Item, error) {
@@ -27,8 +29,7 @@ func (s lateList) Scan(ctx context.Context, prefix, after string, limit int) ([]
 }
 
 func (s lateList) Get(ctx context.Context, key string) (lock.Item, error) {
-	if strings.HasPrefix(key, "open/") && s.blind[key] > 0 {
-		s.blind[key]--
+	if key == s.key && s.blind.Add(-1) >= 0 {
 		return lock.Item{}, lock.ErrNotFound
 	}
 	return s.Store.Get(ctx, key)
@@ -60,9 +61,11 @@ func TestAnotherReplicasTransactionIsNotAdopted(t *testing.T) {
 			}
 			one.eventually("its record is written for good", func() bool { return strings.Contains(record(), `"bytes"`) })
 			before := record()
+			var misses atomic.Int64
+			misses.Store(int64(blindFor))
 			two := one.replica(t, func(r *world) {
 				r.cfg.Address = "two:1"
-				r.wrapStore = func(s lock.Store) lock.Store { return lateList{s, map[string]int{"open/" + b.Txn.String(): blindFor}} }
+				r.wrapStore = func(s lock.Store) lock.Store { return lateList{s, "open/" + b.Txn.String(), &misses} }
 			})
 			listed := func(w *world) (out coordinator.OpenTxn) {
 				list, err := w.catalog.List(w.ctx(), coordinator.ListRequest{PageSize: 10})

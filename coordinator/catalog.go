@@ -172,9 +172,7 @@ func (c *Catalog) build(ctx context.Context) error {
 	} {
 		c.spawn(run)
 	}
-	if err := c.beginJournal(ctx); err != nil {
-		return err
-	}
+	c.beginJournal(ctx)
 	c.publisher.look()
 	c.cfg.Telemetry.Watch(c.observation)
 	c.reportFuture()

@@ -35,6 +35,10 @@ func TestDecidedInAJournalThatIsGivenUp(t *testing.T) {
 			done := old.commit("done", blind("t", "done"))
 			old.settle()
 			gate.refuse()
+			begun, err := old.catalog.Begin(old.ctx(), coordinator.BeginRequest{Key: "pending"})
+			if err != nil {
+				t.Fatal(err)
+			}
 			pending := old.background("pending", blind("t", "pending"))
 			old.eventually("it is decided", func() bool { return old.info("t").Pending == 1 })
 
@@ -48,6 +52,9 @@ func TestDecidedInAJournalThatIsGivenUp(t *testing.T) {
 			old.eventually("the old one knows", func() bool { return old.tag(old.catalog.Tag(old.ctx(), "x", 0)) != nil })
 
 			old.saysNothingOf("pending", <-pending, c.reason)
+			other := blind("t", "others")
+			_, err = old.catalog.Stage(old.ctx(), coordinator.StageRequest{Token: begun.Token, Table: "t", Read: other.Read, Actions: other.Actions})
+			wantReason(t, "who stages", err, c.reason)
 			o, _, err := old.catalog.Outcome(old.ctx(), coordinator.OutcomeRequest{OutcomeRef: coordinator.OutcomeRef{Key: "done"}})
 			if err != nil || o.Committed == nil || o.Txn != done.Txn {
 				t.Errorf("what is published: %+v, %v", o, err)

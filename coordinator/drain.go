@@ -37,5 +37,5 @@ func (c *Catalog) quiet(s *twophase.State) bool {
 			return false
 		}
 	}
-	return !s.Gathering() || !c.wrote.has(s.Next()-1)
+	return !s.Gathering() || ended(s) || !c.wrote.has(s.Next()-1)
 }

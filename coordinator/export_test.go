@@ -19,6 +19,16 @@ func (c *Catalog) Queued() int {
 	return c.seq.queue.Len() + len(c.seq.own)
 }
 
+// Waiters is how many callers wait for what the fold says of a transaction next.
+func (c *Catalog) Waiters(id twophase.TxnID) int {
+	c.ledger.mu.Lock()
+	defer c.ledger.mu.Unlock()
+	return len(c.ledger.waiters[id])
+}
+
+// Publishing is how much the publisher has to do.
+func (c *Catalog) Publishing() int { return len(c.publisher.open()) }
+
 // Bundling is how many calls wait for a bundle behind those that are in flight.
 func (c *Catalog) Bundling() int {
 	c.bundler.mu.Lock()

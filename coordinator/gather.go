@@ -180,13 +180,20 @@ func (c *Catalog) expectAnswered(closing []*twophase.Round, at twophase.Time) {
 	c.seq.gathering.expect(answered, took)
 }
 
+// beginLimit is how long a start waits for the first entry of a new journal.
+const beginLimit = 5 * time.Second
+
 // beginJournal makes the first entry of a new journal: its settings (R17). One that was
-// begun without them gets them when the first transactions wait.
-func (c *Catalog) beginJournal(ctx context.Context) error {
+// begun without them, or where that failed, gets them when the first transactions wait.
+func (c *Catalog) beginJournal(ctx context.Context) {
 	if c.next() > 0 {
-		return nil
+		return
 	}
-	return c.adminRecord(ctx, &twophase.SettingChanged{Caps: gathers(twophase.DefaultCaps)})
+	ctx, cancel := context.WithTimeout(ctx, beginLimit)
+	defer cancel()
+	if err := c.adminRecord(ctx, &twophase.SettingChanged{Caps: gathers(twophase.DefaultCaps)}); err != nil {
+		c.log.Warn("write the settings of a new journal", "error", err)
+	}
 }
 
 func gathers(c twophase.Caps) twophase.Caps {
@@ -194,11 +201,14 @@ func gathers(c twophase.Caps) twophase.Caps {
 	return c
 }
 
+// ended reports whether nothing is decided in the journal any more, or not yet.
+func ended(s *twophase.State) bool { return s.MovedTo() != "" || s.Rebuilding() }
+
 // ask gets a record into the journal, unless it is needed no longer.
 func (p *publisher) ask(ctx context.Context, r twophase.Record) {
 	err := p.c.seq.submit(ctx, twophase.Request{Record: r})
 	var refused *twophase.Refused
-	if err == nil || errors.As(err, &refused) || ctx.Err() != nil {
+	if err == nil || errors.As(err, &refused) && refused.Reason == twophase.ReasonStale || ctx.Err() != nil {
 		return
 	}
 	p.c.log.Warn("open the next rounds", "error", err)

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/txcoord/txcoord/coordinator"
+	"github.com/txcoord/txcoord/lock"
 	"github.com/txcoord/txcoord/twophase"
 )
 
@@ -29,6 +31,11 @@ func gathers(t *testing.T) (w *world, first, second chan error, publish func()) 
 	t.Cleanup(gate.release)
 	first = w.background("first", blind("t", "first"))
 	w.eventually("the first is decided", func() bool { return w.info("t").Pending == 1 })
+	o, _, err := w.catalog.Outcome(w.ctx(), coordinator.OutcomeRequest{OutcomeRef: coordinator.OutcomeRef{Key: "first"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.eventually("its call waits", func() bool { return w.catalog.Waiters(o.Txn) == 1 })
 	second = w.background("second", blind("t", "second"))
 	w.eventually("the second is decided", func() bool { return w.info("t").Pending == 2 })
 	return w, first, second, func() {
@@ -142,5 +149,57 @@ func TestAwaitedAndClosed(t *testing.T) {
 	cancel(errors.New("closed"))
 	if awaited, came, _ := r.Awaited(ctx); !awaited || came != 0 {
 		t.Errorf("awaited %v, %d came", awaited, came)
+	}
+}
+
+// The catalog leaves the store in the very entry that closes a round, behind which something
+// gathers: nobody asks for an entry that nobody may append, and the server may end.
+func TestMoveWhileTransactionsGather(t *testing.T) {
+	t.Parallel()
+	gate, hold := newGate(), make(chan chan struct{}, 1)
+	w := &world{wrapObjects: gate.over, wrapStore: func(s lock.Store) lock.Store {
+		return hookedStore{s, func(key string) {
+			if strings.HasPrefix(key, "ring/") {
+				select {
+				case release := <-hold:
+					<-release
+				default:
+				}
+			}
+		}}
+	}}
+	w.open(t)
+	w.create("t", twophase.ModeExclusive)
+	w.settle()
+	gate.hold("t/_delta_log/00000000000000000001.json")
+	t.Cleanup(gate.release)
+	first := w.background("first", blind("t", "first"))
+	w.eventually("the first is decided", func() bool { return w.info("t").Pending == 1 })
+	second := w.background("second", blind("t", "second"))
+	w.eventually("the second is decided", func() bool { return w.info("t").Pending == 2 })
+
+	release, catalog, ctx := make(chan struct{}), w.catalog, w.ctx()
+	goOn := sync.OnceFunc(func() { close(release) })
+	t.Cleanup(goOn)
+	hold <- release
+	left := make(chan error, 2)
+	go func() { left <- catalog.Append(ctx, &twophase.FloorRaised{Floor: 1}) }()
+	w.eventually("an append is on its way", func() bool { return len(hold) == 0 })
+	gate.release()
+	w.eventually("the publication waits", func() bool { return catalog.Queued() == 1 })
+	go func() { left <- catalog.Leave(ctx, "elsewhere") }()
+	w.eventually("the move waits", func() bool { return catalog.Queued() == 2 })
+	goOn()
+	for range 2 {
+		if err := <-left; err != nil {
+			t.Error(err)
+		}
+	}
+	_, _ = <-first, <-second
+	if n, st := catalog.Publishing(), w.status(); n > 0 || st.Waiting != 1 {
+		t.Errorf("the publisher has %d things to do, and %d transactions wait; want none, and one", n, st.Waiting)
+	}
+	if err := catalog.Drain(ctx); err != nil {
+		t.Error(err)
 	}
 }

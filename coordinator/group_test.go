@@ -320,7 +320,7 @@ func TestExactCounts(t *testing.T) {
 			t.Parallel()
 			var store *locktest.Counting
 			var objects *objtest.Counting
-			hold := make(chan chan struct{}, 1)
+			hold, gate := make(chan chan struct{}, 1), newGate()
 			w := &world{
 				wrapStore: func(s lock.Store) lock.Store {
 					store = locktest.NewCounting(s, nil)
@@ -335,10 +335,11 @@ func TestExactCounts(t *testing.T) {
 					}}
 				},
 				wrapObjects: func(s objstore.Store) objstore.Store {
-					objects = objtest.NewCounting(s, nil)
+					objects = objtest.NewCounting(gate.over(s), nil)
 					return objects
 				},
 			}
+			t.Cleanup(gate.release)
 			w.cfg.Limits.InlineBytes, w.cfg.Limits.ManifestSnapshots = 1000, 1 // or two rounds may share a manifest
 			w.open(t)
 			request := func(key string) coordinator.OnceRequest {
@@ -379,6 +380,7 @@ func TestExactCounts(t *testing.T) {
 				goOn := sync.OnceFunc(func() { close(release) })
 				t.Cleanup(goOn) // or a failure would wait for the append for ever
 				hold <- release
+				gate.hold("t0/_delta_log/00000000000000000004.json") // nor is it published before the rest is decided
 				call(0)
 				w.eventually("one is on its way", func() bool { return len(hold) == 0 })
 				for i := 1; i < c.group; i++ {
@@ -386,6 +388,8 @@ func TestExactCounts(t *testing.T) {
 				}
 				w.eventually("the rest waits", func() bool { return w.catalog.Queued() == c.group-1 })
 				goOn()
+				w.eventually("the rest is taken", func() bool { return w.catalog.Queued() == 0 })
+				gate.release()
 				rounds = 2
 			}
 			waiting.Wait()

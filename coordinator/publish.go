@@ -86,6 +86,7 @@ func (p *publisher) open() map[twophase.RoundID]openRound {
 			open[r.ID] = openRound{r.Tables(), func(ctx context.Context) { p.round(ctx, r.ID) }}
 		}
 		switch caps := s.Caps(); {
+		case ended(s): // nobody may append; where the catalog goes on, its first entry opens what gathers
 		case s.Waiting() > 0 && !caps.Gather:
 			open[nextRounds(s.Next()-1)] = openRound{0, func(ctx context.Context) { p.ask(ctx, &twophase.SettingChanged{Caps: gathers(caps)}) }}
 		case s.Gathering():

@@ -61,7 +61,7 @@ func TestPlaceOfAPutThatHangs(t *testing.T) {
 			return objtest.Done()
 		}}
 	}}
-	w.cfg.Limits.FilePutParallel, w.cfg.Limits.PutDeadline = 1, 50*time.Millisecond
+	w.cfg.Limits.FilePutParallel, w.cfg.Limits.PutDeadline = 1, time.Second // others answer in time, on a busy machine too
 	w.open(t)
 	t.Cleanup(answers)
 	w.create("dead", twophase.ModeExclusive)
@@ -76,15 +76,16 @@ func TestPlaceOfAPutThatHangs(t *testing.T) {
 		}
 	}
 	var tr coordinator.Trouble
-	w.eventually("it is said that it hangs", func() bool {
+	hung := func() bool {
 		for _, tr = range w.status().Troubles {
-			if tr.Place == w.info("dead").URI {
+			if tr.Place == w.info("dead").URI && strings.Contains(tr.Text, "has not answered a write") {
 				return true
 			}
 		}
 		return false
-	})
-	if !strings.Contains(tr.Text, "has not answered a write") || tr.Since.IsZero() {
+	}
+	w.eventually("it is said that it hangs", hung)
+	if tr.Since.IsZero() {
 		t.Errorf("%+v", tr)
 	}
 	f := found(t, w.explain("dead"), coordinator.FoundStoreTrouble)
@@ -99,8 +100,8 @@ func TestPlaceOfAPutThatHangs(t *testing.T) {
 		t.Error(err)
 	}
 	w.settle()
-	if st := w.status(); len(st.Troubles) != 0 {
-		t.Errorf("left: %+v", st.Troubles)
+	if hung() {
+		t.Errorf("left: %+v", tr)
 	}
 }
 

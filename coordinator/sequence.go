@@ -17,7 +17,7 @@ import (
 
 // sequencer turns waiting requests into entries. Group commit is natural: while
 // one append is in flight requests queue, and when it returns all that waits goes
-// into the next entry. A lone writer never waits (see gathering for who does).
+// into the next entry. Where nobody shares a round, nothing waits (see gathering).
 type sequencer struct {
 	c *Catalog
 

@@ -35,6 +35,9 @@ func (c *Catalog) stage(ctx context.Context, ref txnRef, r StageRequest) (Staged
 	id := payloadID{Begun: ref.begun, Txn: ref.id, Table: row.ID, Digest: p.digest()}
 	out := Staged{Digest: id.Digest, Table: row.ID, MetaDataID: p.head.MetaDataID, Bytes: int64(len(p.actions)), Lines: p.lines()}
 	if o, ok := c.decidedOutcome(ref.id); ok && o.Committed != nil {
+		if err := c.doubt(o); err != nil {
+			return Staged{}, err
+		}
 		return out, c.partOf(o, id)
 	}
 	by := quota.CallerOf(ctx)

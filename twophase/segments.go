@@ -76,7 +76,8 @@ func (seg *Segment) skim(run []byte) error {
 		b := settled(u.raw(u.count(1)))
 		at := unpacker{b: b}
 		position := at.uint()
-		if at.uint(); at.int() == 0 && at.bad || u.bad {
+		_, _ = at.uint(), at.int() // its place in the entry, and the time
+		if at.bad || u.bad {
 			return errCompact
 		}
 		seg.ids, seg.settled, seg.ranges = append(seg.ids, id), append(seg.settled, b), append(seg.ranges, position/positionsPerSegment)

@@ -42,7 +42,11 @@ func (s *State) Outcome(id TxnID) *Outcome {
 		return nil
 	}
 	var o Outcome
-	_ = s.unpack(id, b, &o) // that the bytes fit was seen when they came
+	if err := s.unpack(id, b, &o); err != nil {
+		// This build made the bytes, or their hash said that another made them: half an
+		// outcome would be answered, and decided by.
+		panic(fmt.Sprintf("twophase: outcome of %s: %v", id, err))
+	}
 	return &o
 }
 

@@ -3,6 +3,7 @@ package access
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
@@ -79,21 +81,27 @@ func (i *issuer) fetch(ctx context.Context, url string, into any) error {
 	return nil
 }
 
-// reason is why a request failed, without what the other side has said: errors of HTTP
-// quote it.
+// reason is why a request failed, without what the other side has said (errors of HTTP
+// quote it, and those of TLS its certificate), and without addresses of this network.
 func reason(err error) error {
 	var (
-		cert *tls.CertificateVerificationError
-		op   *net.OpError
-		late net.Error
+		unknown x509.UnknownAuthorityError
+		cert    *tls.CertificateVerificationError
+		name    *net.DNSError
+		number  syscall.Errno
+		late    net.Error
 	)
 	switch {
+	case errors.As(err, &unknown):
+		return errors.New("x509: certificate signed by unknown authority")
 	case errors.As(err, &cert):
-		return cert
-	case errors.As(err, &op):
-		return op
+		return errors.New("x509: its certificate is not good for its host, or not now")
 	case errors.As(err, &late) && late.Timeout():
 		return errors.New("no answer in time")
+	case errors.As(err, &name):
+		return errors.New("its host is not known here")
+	case errors.As(err, &number):
+		return errors.New("no connection: " + number.Error())
 	}
 	return errors.New("no answer over HTTP that can be used")
 }
