@@ -106,7 +106,7 @@ type Limits struct {
 	CheckpointRecords int           // records between checkpoints, should that come first; 16,384
 	PutParallel       int           // puts in flight over all rounds, of tables in buckets; 256
 	FilePutParallel   int           // the same of tables in local folders; 32
-	GatherAtMost      time.Duration // before an entry, for those whom the one before has answered; 20 ms, negative is never
+	GatherAtMost      time.Duration // before an entry, for those whom the one before has answered; 20 ms; 1 ns for never
 	MapEvery          int           // snapshots between full manifest maps; 1,000
 	ManifestSnapshots int           // snapshots of one manifest file at most; 1,000
 	ManifestBytes     int           // of their deltas in one file, unless one has more; 1 MiB

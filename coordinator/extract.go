@@ -2,7 +2,10 @@ package coordinator
 
 import (
 	"context"
+	"fmt"
+	"regexp"
 
+	"github.com/txcoord/txcoord/tables/objstore"
 	"github.com/txcoord/txcoord/twophase"
 )
 
@@ -10,6 +13,9 @@ import (
 // catalog's folder, one for each table under its id. Nothing rests on one: one that is
 // gone, old or damaged costs a read of the checkpoint.
 const extractsFolder = "extracts/"
+
+// tableIDForm is that of the ids that tables get.
+var tableIDForm = regexp.MustCompile(`^t-[0-9a-f]{16}$`)
 
 // extracts is a table's (tables.Extracts).
 type extracts struct {
@@ -19,7 +25,13 @@ type extracts struct {
 
 func (x extracts) name() string { return extractsFolder + string(x.id) }
 
-func (x extracts) Get(ctx context.Context) ([]byte, error) { return x.c.own.get(ctx, x.name()) }
+func (x extracts) Get(ctx context.Context, atMost int64) ([]byte, error) {
+	b, _, err := x.c.own.store.Get(ctx, x.c.own.key(x.name()), objstore.Range{Length: atMost + 1})
+	if err == nil && int64(len(b)) > atMost {
+		err = fmt.Errorf("extract %s has more than %d bytes", x.name(), atMost)
+	}
+	return b, err
+}
 
 // Keep: of two that are put at once the older one may stay.
 func (x extracts) Keep(ctx context.Context, b []byte) {

@@ -161,7 +161,7 @@ func objectKind(key string) (kind GarbageKind, part payloadID, known bool) {
 	case "checkpoints":
 		return GarbageCheckpoint, part, true
 	case strings.TrimSuffix(extractsFolder, "/"):
-		return GarbageExtract, part, true
+		return GarbageExtract, part, tableIDForm.MatchString(name)
 	case quarantineFolder:
 		return GarbageQuarantined, part, true
 	}

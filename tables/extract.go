@@ -40,8 +40,8 @@ const extractMagic = "txcoord extract 1\n"
 
 // Extracts keeps the extract of a table's newest checkpoint.
 type Extracts interface {
-	// Get is what was kept last. Any error means that there is none.
-	Get(context.Context) ([]byte, error)
+	// Get is what was kept last, of so many bytes at most. Any error means that there is none.
+	Get(ctx context.Context, atMost int64) ([]byte, error)
 	// Keep takes the place of what is there. It is called once a checkpoint is there. What
 	// it fails to keep costs the next Load a read of the checkpoint.
 	Keep(context.Context, []byte)
@@ -217,7 +217,9 @@ func (l *Log) fromExtract(ctx context.Context, r *replay, listing *Listing, c *L
 	if !r.brief || !l.extracts(listing.bytesOf(c)) {
 		return false, nil
 	}
-	raw, err := l.Extracts.Get(ctx)
+	// A row of a live file takes more than an eighth of what is kept of it; lines of the
+	// head may be much shorter there.
+	raw, err := l.Extracts.Get(ctx, 8*listing.bytesOf(c)+16<<20)
 	if ctx.Err() != nil {
 		return false, ctx.Err()
 	}

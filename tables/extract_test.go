@@ -26,9 +26,9 @@ type shelf struct {
 	gets int
 }
 
-func (s *shelf) Get(context.Context) ([]byte, error) {
+func (s *shelf) Get(_ context.Context, atMost int64) ([]byte, error) {
 	s.gets++
-	if s.b == nil {
+	if s.b == nil || int64(len(s.b)) > atMost {
 		return nil, objstore.ErrNotFound
 	}
 	return s.b, nil
@@ -358,5 +358,5 @@ func TestExtractWithheld(t *testing.T) {
 
 type ending func()
 
-func (e ending) Get(ctx context.Context) ([]byte, error) { e(); return nil, ctx.Err() }
-func (e ending) Keep(context.Context, []byte)            {}
+func (e ending) Get(ctx context.Context, _ int64) ([]byte, error) { e(); return nil, ctx.Err() }
+func (e ending) Keep(context.Context, []byte)                     {}

@@ -49,7 +49,7 @@ var limits = []limit{
 	{"max_entry_bytes", "of one entry of the journal", "1MiB", func(c *Config) any { return &c.coordinator.MaxEntryBytes }},
 	{"queue_bytes", "of actions that wait to be decided or published", "1GiB", func(c *Config) any { return &c.coordinator.QueueBytes }},
 	{"put_parallel", "puts in flight over all tables in buckets", "256", func(c *Config) any { return &c.coordinator.PutParallel }},
-	{"gather_at_most", "before an entry, for those whom the entry before has answered that their tables are published, where several shared that or others wait for the same tables; as long again for calls on their way; negative is never", "20ms", func(c *Config) any { return &c.coordinator.GatherAtMost }},
+	{"gather_at_most", "before an entry, for those whom the entry before has answered that their tables are published, where several shared that or others wait for the same tables; as long again for calls on their way; every entry waits so, whatever is in it; 1ns for never", "20ms", func(c *Config) any { return &c.coordinator.GatherAtMost }},
 	{"put_parallel_files", "puts in flight over all tables in local folders", "32", func(c *Config) any { return &c.coordinator.FilePutParallel }},
 	{"put_deadline", "of one commit file's put", "30s", func(c *Config) any { return &c.coordinator.PutDeadline }},
 	{"freeze_after", "that a table may hold a round up before it is frozen", "30s", func(c *Config) any { return &c.coordinator.FreezeAfter }},

@@ -84,9 +84,15 @@ func (r *rules) keep(before *rules) {
 	}
 }
 
-type stamp struct {
-	modified time.Time
-	size     int64
+// stamp is what tells a file from the one that was read; nil inside of none.
+type stamp struct{ os.FileInfo }
+
+// is reports whether two are of the same file with the same content.
+func (s stamp) is(o stamp) bool {
+	if s.FileInfo == nil || o.FileInfo == nil {
+		return s.FileInfo == o.FileInfo
+	}
+	return s.ModTime().Equal(o.ModTime()) && s.Size() == o.Size() && os.SameFile(s.FileInfo, o.FileInfo)
 }
 
 // Load reads an access file. Fields that it does not know are refused.
@@ -113,7 +119,7 @@ func (a *Access) load() error {
 	}
 	r.keep(a.now.Load())
 	a.now.Store(r)
-	a.stamp.Store(&stamp{info.ModTime(), info.Size()})
+	a.stamp.Store(&stamp{info})
 	return nil
 }
 
@@ -159,7 +165,7 @@ func (a *Access) Reload() (changed bool, err error) {
 		return false, nil
 	}
 	info, err := os.Stat(a.path)
-	if err == nil && *a.stamp.Load() == (stamp{info.ModTime(), info.Size()}) {
+	if err == nil && a.stamp.Load().is(stamp{info}) {
 		return false, nil
 	}
 	if err = a.load(); err == nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"time"
 )
@@ -78,7 +79,7 @@ func (l *tlsLoader) load() error {
 func (l *tlsLoader) loadLocked() error {
 	l.looked = time.Now()
 	stamps, err := l.look()
-	if err != nil || l.config != nil && stamps == l.stamps {
+	if err != nil || l.config != nil && slices.EqualFunc(stamps[:], l.stamps[:], stamp.is) {
 		return err
 	}
 	pair, err := tls.LoadX509KeyPair(l.files.Cert, l.files.Key)
@@ -108,7 +109,7 @@ func (l *tlsLoader) look() (out [3]stamp, err error) {
 		if err != nil {
 			return out, fmt.Errorf("TLS file: %w", err)
 		}
-		out[i] = stamp{info.ModTime(), info.Size()}
+		out[i] = stamp{info}
 	}
 	return out, nil
 }

@@ -61,6 +61,7 @@ func (g guard) nameOf(ctx context.Context, ref string) string {
 
 // onAny asks for an action on at least one table, for calls that name none.
 func (g guard) onAny(a access.Action) error {
+	g.note.on("", a)
 	if g.rights.OnAny(a) {
 		return nil
 	}

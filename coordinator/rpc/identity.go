@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"time"
 
 	"google.golang.org/grpc"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
@@ -60,8 +61,10 @@ type note struct {
 	// audited: somebody reads what was asked for.
 	audited bool
 
-	mu     sync.Mutex
-	asked  []asked
+	mu    sync.Mutex
+	asked []asked
+	// of counts what was asked for, by action, also what is not among asked.
+	of     map[access.Action]int
 	denied bool
 	about  string
 	// catalog is what the request calls it; subject is the transaction.
@@ -74,7 +77,8 @@ type asked struct {
 	action access.Action
 }
 
-// askedMost bounds what one call's line of the audit log holds.
+// askedMost bounds what one call's line of the audit log holds of one action: what is read
+// takes no place from what is written.
 const askedMost = 64
 
 func (n *note) on(table string, a access.Action) {
@@ -83,7 +87,10 @@ func (n *note) on(table string, a access.Action) {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if len(n.asked) < askedMost {
+	if n.of == nil {
+		n.of = map[access.Action]int{}
+	}
+	if n.of[a]++; n.of[a] <= askedMost {
 		n.asked = append(n.asked, asked{text(tables.WithoutPassword(table), maxValue), a})
 	}
 }
@@ -141,11 +148,7 @@ func (i interceptors) identify(ctx context.Context, method string) (context.Cont
 	if healthMethods[method] {
 		return out, nil
 	}
-	p := out.caller.link.proof
-	if all := metadata.ValueFromIncomingContext(ctx, "authorization"); len(all) > 0 {
-		p.Authorization = all[0]
-	}
-	who, err := i.access.Authenticate(ctx, p)
+	who, err := i.access.Authenticate(ctx, proofOf(ctx, out.caller.link))
 	if err != nil {
 		return ctx, i.faults.status(ctx, unauthenticated(err))
 	}
@@ -178,10 +181,63 @@ func (i interceptors) identifyUnary(ctx context.Context, q any, info *grpc.Unary
 func (i interceptors) identifyStream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
 	ctx, err := i.identify(stream.Context(), info.FullMethod)
 	if err == nil {
-		err = next(srv, identified{ServerStream: stream, ctx: ctx})
+		within, ends := i.whileGranted(ctx, info.FullMethod)
+		err = ends(next(srv, identified{ServerStream: stream, ctx: within}))
 	}
 	i.audited(ctx, info.FullMethod, err)
 	return err
+}
+
+// grantedLook is how often a stream is looked at: what it may was found out when it began.
+const grantedLook = time.Second
+
+// whileGranted is the context of a stream, which ends when its caller's proof does, or when
+// another access file is in force: who goes on calls again, and is judged by that. ends is
+// given the stream's error.
+func (i interceptors) whileGranted(ctx context.Context, method string) (within context.Context, ends func(error) error) {
+	if i.access == nil || healthMethods[method] {
+		return ctx, func(err error) error { return err }
+	}
+	within, cancel := context.WithCancelCause(ctx)
+	policy, p := i.access.Policy(), proofOf(ctx, callerOf(ctx).link)
+	go func() {
+		look := time.NewTicker(grantedLook)
+		defer look.Stop()
+		for {
+			select {
+			case <-look.C:
+			case <-within.Done():
+				return
+			}
+			if i.access.Policy() != policy {
+				cancel(errOtherAccess)
+			} else if _, err := i.access.Authenticate(within, p); errors.Is(err, access.ErrUnauthenticated) {
+				cancel(unauthenticated(err))
+			}
+		}
+	}()
+	return within, func(err error) error {
+		var why *coordinator.Error
+		if errors.As(context.Cause(within), &why) && ctx.Err() == nil {
+			err = i.faults.status(ctx, why)
+		}
+		cancel(nil)
+		return err
+	}
+}
+
+// errOtherAccess ends a stream that may be granted less now.
+var errOtherAccess = &coordinator.Error{
+	Reason: coordinator.ShuttingDown, Message: "the server has another access file since the stream began; repeat the same call",
+}
+
+// proofOf is what a call shows.
+func proofOf(ctx context.Context, l *link) access.Proof {
+	p := l.proof
+	if all := metadata.ValueFromIncomingContext(ctx, "authorization"); len(all) > 0 {
+		p.Authorization = all[0]
+	}
+	return p
 }
 
 // identified is a stream whose context knows the caller.
@@ -216,12 +272,18 @@ func (i interceptors) audited(ctx context.Context, method string, err error) {
 		refused = n.denied
 		var tables []string
 		for _, a := range n.asked {
-			more = more || a.action != access.Read
 			tables = append(tables, fmt.Sprintf("%s:%s", a.action, a.table))
+		}
+		left := -len(n.asked)
+		for a, times := range n.of {
+			more, left = more || a != access.Read, left+times
 		}
 		about := n.about
 		n.mu.Unlock()
 		all = append(all, slog.Any("asked", tables))
+		if left > 0 {
+			all = append(all, slog.Int("asked_more", left))
+		}
 		if about != "" {
 			all = append(all, slog.String("about", about))
 		}
