@@ -2,6 +2,7 @@ package coordinator_test
 
 import (
 	"context"
+	"strings"
 	"sync"
 
 	"github.com/txcoord/txcoord/coordinator"
@@ -27,6 +28,20 @@ type gate struct {
 	all     bool
 	refuses bool
 	opened  chan struct{}
+}
+
+// holdRing holds up the next append of an entry once hold gets a channel, until that is closed.
+func holdRing(hold chan chan struct{}) func(key string) {
+	return func(key string) {
+		if !strings.HasPrefix(key, "ring/") {
+			return
+		}
+		select {
+		case release := <-hold:
+			<-release
+		default:
+		}
+	}
 }
 
 func newGate() *gate { return &gate{held: map[string]bool{}, opened: make(chan struct{})} }

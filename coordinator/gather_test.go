@@ -158,15 +158,7 @@ func TestMoveWhileTransactionsGather(t *testing.T) {
 	t.Parallel()
 	gate, hold := newGate(), make(chan chan struct{}, 1)
 	w := &world{wrapObjects: gate.over, wrapStore: func(s lock.Store) lock.Store {
-		return hookedStore{s, func(key string) {
-			if strings.HasPrefix(key, "ring/") {
-				select {
-				case release := <-hold:
-					<-release
-				default:
-				}
-			}
-		}}
+		return hookedStore{s, holdRing(hold)}
 	}}
 	w.open(t)
 	w.create("t", twophase.ModeExclusive)

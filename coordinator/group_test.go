@@ -128,15 +128,7 @@ func TestWhatWaitsIsOneEntry(t *testing.T) {
 	t.Parallel()
 	holding := make(chan chan struct{}, 1)
 	w := &world{wrapStore: func(s lock.Store) lock.Store {
-		return hookedStore{s, func(key string) {
-			if strings.HasPrefix(key, "ring/") {
-				select {
-				case release := <-holding:
-					<-release
-				default:
-				}
-			}
-		}}
+		return hookedStore{s, holdRing(holding)}
 	}}
 	w.open(t)
 	w.create("t", twophase.ModeExclusive)
@@ -324,15 +316,7 @@ func TestExactCounts(t *testing.T) {
 			w := &world{
 				wrapStore: func(s lock.Store) lock.Store {
 					store = locktest.NewCounting(s, nil)
-					return hookedBatches{store.Batching(), func(key string) {
-						if strings.HasPrefix(key, "ring/") {
-							select {
-							case release := <-hold:
-								<-release
-							default:
-							}
-						}
-					}}
+					return hookedBatches{store.Batching(), holdRing(hold)}
 				},
 				wrapObjects: func(s objstore.Store) objstore.Store {
 					objects = objtest.NewCounting(gate.over(s), nil)

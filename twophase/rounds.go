@@ -128,6 +128,9 @@ func (f *fold) gathers(c *component) bool {
 // Gathering reports whether a component waits for nothing but the next entry, whatever that
 // holds: somebody has to append one.
 func (s *State) Gathering() bool {
+	if !slices.ContainsFunc(s.waiting, func(c *component) bool { return c.gathered }) {
+		return false // as a rule, and asked after each entry
+	}
 	front := map[TableID]bool{}
 	for _, c := range s.waiting {
 		if c.gathered && s.mayOpen(c, front) {

@@ -1,9 +1,11 @@
 package rpc
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"sync"
 	"time"
@@ -217,13 +219,21 @@ func (i interceptors) whileGranted(ctx context.Context, method string) (within c
 		}
 	}()
 	return within, func(err error) error {
-		var why *coordinator.Error
-		if errors.As(context.Cause(within), &why) && ctx.Err() == nil {
-			err = i.faults.status(ctx, why)
+		if why := endedBy(within); err != nil && why != nil && ctx.Err() == nil {
+			err = i.faults.status(ctx, why) // what was done by then is answered as done
 		}
 		cancel(nil)
 		return err
 	}
+}
+
+// endedBy is why a stream is not granted any more; nil while it is.
+func endedBy(within context.Context) error {
+	var why *coordinator.Error
+	if errors.As(context.Cause(within), &why) {
+		return why
+	}
+	return nil
 }
 
 // errOtherAccess ends a stream that may be granted less now.
@@ -247,6 +257,16 @@ type identified struct {
 }
 
 func (s identified) Context() context.Context { return s.ctx }
+
+// RecvMsg takes nothing of a stream that is not granted any more, not even its end: one that
+// waits for its client's next message ends with that.
+func (s identified) RecvMsg(m any) error {
+	err := s.ServerStream.RecvMsg(m)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	return cmp.Or(endedBy(s.ctx), err)
+}
 
 // unproven is the audit log's word for who showed something that proves nothing, or
 // nothing yet: not access.Anonymous, who shows nothing.
