@@ -230,7 +230,7 @@ func TestUsageSaysTheValueOnce(t *testing.T) {
 		{[]string{"--warehouse", "ftp://a"}, `txcoord: --warehouse: "ftp://a": this build has no object store for ftp://`},
 		{[]string{"--warehouse", dir, "--access", file}, fmt.Sprintf("txcoord: --access: %q: yaml: ", file)},
 	} {
-		o := txcoord(t, nil, "", append([]string{"serve"}, c.args...)...)
+		o := txcoord(t, nil, "", append([]string{"serve", "--listen", "127.0.0.1:0"}, c.args...)...)
 		if o.code != 2 || !strings.HasPrefix(o.stderr, c.want) {
 			t.Errorf("serve %v: exit %d, %s\nwant %s", c.args, o.code, o.stderr, c.want)
 		}
