@@ -124,8 +124,7 @@ func b1Block(ctx context.Context, e *entry, tables, transactions int) (measure.S
 func b1Row(ctx context.Context, c Config, tables int, e, bare *entry, r *measure.Result) error {
 	all := e.rounds.All()
 	requests, err := e.requests(ctx, c, fmt.Sprintf("b1-%d", tables), tables, len(all), func(e *entry) (int, error) {
-		s, err := b1Block(ctx, e, tables, 2*b1Turn)
-		return len(s), err
+		return e.apart(ctx, 2*b1Turn, func(int, int) []int { return count(tables) })
 	})
 	if err != nil {
 		return fmt.Errorf("count requests of %s: %w", e.name, err)

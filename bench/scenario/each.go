@@ -42,6 +42,23 @@ func (e *entry) each(ctx context.Context, writers, transactions int, tables shap
 	return committed, errors.Join(errs...)
 }
 
+// apart has one writer make transactions, each when all that the one before left to be
+// done is done, so that their requests are exact. A manifest that is written after the
+// answer, when the next transaction has come already, would cover both.
+func (e *entry) apart(ctx context.Context, transactions int, tables shape) (committed int, err error) {
+	for range transactions {
+		n, err := e.each(ctx, 1, 1, tables)
+		if err != nil {
+			return committed, err
+		}
+		committed += n
+		if err := e.session.Settle(ctx); err != nil {
+			return committed, err
+		}
+	}
+	return committed, nil
+}
+
 // counting is the contender whose requests can be seen.
 func counting(k contend.Contender) contend.Contender {
 	if c, ok := k.(contend.Counted); ok {
