@@ -92,7 +92,7 @@ func (w Work) Staged(reason string) {
 		return
 	}
 	if reason == "" {
-		w.r.phase.record(w.ctx, time.Since(w.start).Seconds(), labels{string(PhaseStage)})
+		w.r.phases.stage.record(w.ctx, time.Since(w.start).Seconds())
 	}
 	w.end(reason)
 }
@@ -175,8 +175,8 @@ func (r *Recorder) Appended(a Append) {
 			r.past(q.span, QueueSpan, q.since, a.Began, nil, id)
 			r.past(q.span, AppendSpan, a.Began, now, []trace.Link{{SpanContext: group}}, id, PositionKey.Int64(int64(a.Position)))
 		}
-		r.phase.record(at, a.Began.Sub(m.Queued.since).Seconds(), labels{string(PhaseQueue)})
-		r.phase.record(at, now.Sub(a.Began).Seconds(), labels{string(PhaseAppend)})
+		r.phases.queue.record(at, a.Began.Sub(m.Queued.since).Seconds())
+		r.phases.append.record(at, now.Sub(a.Began).Seconds())
 		r.lives.begin(m.Txn, life{span: m.Queued.span, decided: now})
 	}
 }
@@ -233,8 +233,8 @@ func (r *Recorder) Put(p Put) {
 	}
 }
 
-// Closed notes that a round is closed. snapshot says which one shows a transaction of
-// it; 0 if none does.
+// Closed notes that a round is closed. snapshot is asked which one shows a transaction of
+// it that is traced; 0 if none does, and then nothing follows.
 func (r *Recorder) Closed(round string, txns []twophase.TxnID, snapshot func(twophase.TxnID) twophase.SnapshotVersion) {
 	if r == nil {
 		return
@@ -244,13 +244,13 @@ func (r *Recorder) Closed(round string, txns []twophase.TxnID, snapshot func(two
 		r.torn.record(context.Background(), now.Sub(first).Seconds(), labels{})
 	}
 	for _, id := range txns {
-		shown := snapshot(id)
-		at, ok := r.lives.publish(id, now, shown == 0)
+		at, ok := r.lives.publish(id, now)
 		if !ok {
 			continue
 		}
-		r.phase.record(under(at.span), now.Sub(at.decided).Seconds(), labels{string(PhasePublish)})
+		r.phases.publish.record(under(at.span), now.Sub(at.decided).Seconds())
 		if at.span.IsValid() {
+			shown := snapshot(id)
 			r.past(at.span, PublishSpan, at.decided, now, nil, TxnKey.String(id.String()), RoundKey.String(round), SnapshotKey.Int64(int64(shown)))
 		}
 	}
@@ -267,7 +267,7 @@ func (r *Recorder) Manifested(snapshot twophase.SnapshotVersion, txns []twophase
 		if !ok || at.published.IsZero() {
 			continue
 		}
-		r.phase.record(under(at.span), now.Sub(at.published).Seconds(), labels{string(PhaseManifest)})
+		r.phases.manifest.record(under(at.span), now.Sub(at.published).Seconds())
 		if at.span.IsValid() {
 			r.past(at.span, ManifestSpan, at.published, now, nil, TxnKey.String(id.String()), SnapshotKey.Int64(int64(snapshot)))
 		}

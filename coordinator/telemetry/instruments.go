@@ -51,8 +51,22 @@ func (m *Metric) histogram(meter metric.Meter, common attribute.KeyValue) (histo
 }
 
 func (h *histogram) record(ctx context.Context, v float64, at labels) {
-	if o, ok := h.options[at]; ok {
-		h.in.Record(ctx, v, o...)
+	h.at(at).record(ctx, v)
+}
+
+// at is the series of a combination of labels, for those that are asked for again and
+// again; of another combination it records nothing.
+func (h *histogram) at(at labels) series { return series{h.in, h.options[at]} }
+
+// series is one of a histogram.
+type series struct {
+	in      metric.Float64Histogram
+	options []metric.RecordOption
+}
+
+func (s series) record(ctx context.Context, v float64) {
+	if len(s.options) > 0 {
+		s.in.Record(ctx, v, s.options...)
 	}
 }
 

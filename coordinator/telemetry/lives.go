@@ -59,8 +59,9 @@ func (l *lives) of(id txnID) (life, bool) {
 	return at, ok
 }
 
-// publish notes when a transaction was published; at the end of its life it is gone.
-func (l *lives) publish(id txnID, when time.Time, end bool) (life, bool) {
+// publish notes when a transaction was published. That of one which no snapshot shows is
+// never ended, and makes room in time.
+func (l *lives) publish(id txnID, when time.Time) (life, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	at, ok := l.m[id]
@@ -69,9 +70,6 @@ func (l *lives) publish(id txnID, when time.Time, end bool) (life, bool) {
 	}
 	at.published = when
 	l.m[id] = at
-	if end {
-		delete(l.m, id)
-	}
 	return at, true
 }
 

@@ -30,8 +30,10 @@ type Recorder struct {
 	catalog attribute.KeyValue
 
 	commit, phase, group, version, torn, store, objects histogram
-	committed, aborted, reserved, lost, foreign         counter
-	garbage, garbageSize, refused                       counter
+	// phases are those of every transaction.
+	phases                                      phases
+	committed, aborted, reserved, lost, foreign counter
+	garbage, garbageSize, refused               counter
 
 	tables tableCounter
 	lives  lives
@@ -82,9 +84,18 @@ func New(c Config) (*Recorder, error) {
 		*n.to, err = n.m.counter(meter, r.catalog)
 		errs = append(errs, err)
 	}
+	r.phases = phasesOf(&r.phase)
 	r.tables.most, r.tables.catalog = c.Tables, r.catalog
 	errs = append(errs, r.observe(meter))
 	return r, errors.Join(errs...)
+}
+
+// phases are the series of a commit's phases.
+type phases struct{ stage, queue, append, publish, manifest series }
+
+func phasesOf(h *histogram) phases {
+	of := func(p Phase) series { return h.at(labels{string(p)}) }
+	return phases{of(PhaseStage), of(PhaseQueue), of(PhaseAppend), of(PhasePublish), of(PhaseManifest)}
 }
 
 // Close ends what looks at the catalog's state.
