@@ -224,7 +224,8 @@ func (d *decision) admissible(c *Committed) *Refused {
 }
 
 // AttemptsAhead is how far above an attempt of a key a committed one is looked for. An
-// attempt is known by the hash of its key and number, so each costs one.
+// attempt is known by the hash of its key and number, so each costs one; where nearly all
+// commit at their first attempt, none is looked for.
 const AttemptsAhead = 16
 
 // CommittedAbove is a committed attempt of a key above that one, if the fold holds one that
@@ -235,7 +236,11 @@ func (s *State) CommittedAbove(key string, attempt uint32) (id TxnID, n uint32, 
 	if key == "" {
 		return TxnID{}, 0, false
 	}
-	for n := uint64(attempt) + 1; n <= uint64(attempt)+AttemptsAhead && n <= math.MaxUint32; n++ {
+	highest := uint64(s.attempts)
+	if s.recalls() {
+		highest = math.MaxUint32
+	}
+	for n := uint64(attempt) + 1; n <= min(uint64(attempt)+AttemptsAhead, highest); n++ {
 		id := DeriveTxnID(s.catalog, key, uint32(n))
 		if o := s.Outcome(id); o != nil && o.Commit != nil {
 			return id, uint32(n), true

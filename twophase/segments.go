@@ -23,10 +23,12 @@ const (
 type Segment struct {
 	pb *recordpb.Segment
 	// ids are the transactions to which nothing can happen any more, settled their
-	// outcomes, and ranges those of the positions at which they were decided.
-	ids     []TxnID
-	settled []settled
-	ranges  []uint64
+	// outcomes, and ranges those of the positions at which they were decided. attempts is
+	// the highest committed attempt among them.
+	ids      []TxnID
+	settled  []settled
+	ranges   []uint64
+	attempts uint32
 }
 
 // DecodeSegment reads a segment's bytes, which are not to be changed afterwards: the fold
@@ -68,7 +70,8 @@ func cutSettled(b []byte) (runs [][]byte, rest []byte) {
 	}
 }
 
-// skim takes a run of outcomes, and looks no further than to know where they were decided.
+// skim takes a run of outcomes, and looks no further than to know where they were decided,
+// and at which attempts.
 func (seg *Segment) skim(run []byte) error {
 	u := unpacker{b: run}
 	for len(u.b) > 0 {
@@ -77,9 +80,11 @@ func (seg *Segment) skim(run []byte) error {
 		at := unpacker{b: b}
 		position := at.uint()
 		_, _ = at.uint(), at.int() // its place in the entry, and the time
+		attempt := at.committedAttempt()
 		if at.bad || u.bad {
 			return errCompact
 		}
+		seg.attempts = max(seg.attempts, attempt)
 		seg.ids, seg.settled, seg.ranges = append(seg.ids, id), append(seg.settled, b), append(seg.ranges, position/positionsPerSegment)
 	}
 	return nil
@@ -102,6 +107,9 @@ const (
 // decide notes what an entry, or a checkpoint, says of a transaction.
 func (s *State) decide(id TxnID, o *Outcome) {
 	s.unsettled[id] = o
+	if o.Commit != nil {
+		s.attempts = max(s.attempts, o.Commit.Attempt)
+	}
 	at := uint64(o.Position) / positionsPerSegment
 	s.ranges[at] = append(s.ranges[at], id)
 	s.touched(o)

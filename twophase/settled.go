@@ -200,6 +200,16 @@ func (s *State) unpack(id TxnID, b settled, o *Outcome) error {
 	return u.end()
 }
 
+// committedAttempt goes on behind the time, as far as to the attempt; 0 of an abort.
+func (u *unpacker) committedAttempt() uint32 {
+	if u.uint() == 0 {
+		return 0
+	}
+	u.uint()          // the snapshot
+	u.raw(u.count(1)) // the key
+	return uint32(u.uint())
+}
+
 func (p *packer) aborted(a *Aborted) {
 	p.text(a.Key)
 	p.uint(uint64(a.Attempt))
@@ -332,6 +342,7 @@ func (s *State) outcomesToPB(at uint64) *recordpb.Segment {
 
 // loadSettled takes the outcomes of a segment. The state holds its bytes from then on.
 func (s *State) loadSettled(seg *Segment) error {
+	s.attempts = max(s.attempts, seg.attempts)
 	for i, id := range seg.ids {
 		n := len(s.settled)
 		if s.settled[id] = seg.settled[i]; len(s.settled) == n || s.unsettled[id] != nil {

@@ -64,30 +64,7 @@ func TestCompactOutcomes(t *testing.T) {
 			t.Fatalf("%+v is not compact", o)
 		}
 	}
-	index, segments := s.EncodeCheckpoint("")
-	loaded, err := DecodeCheckpoint(index.Bytes, func(r ObjectRef) ([]byte, error) {
-		for _, o := range segments {
-			if o.Ref == r {
-				return o.Bytes, nil
-			}
-		}
-		return nil, fmt.Errorf("no object %s", r.Name)
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var decoded []*Segment
-	for _, o := range segments {
-		seg, err := DecodeSegment(o.Bytes)
-		if err != nil {
-			t.Fatal(err)
-		}
-		decoded = append(decoded, seg)
-	}
-	started, err := LoadCheckpoint(index.Bytes, decoded)
-	if err != nil {
-		t.Fatal(err)
-	}
+	loaded, started := written(t, s)
 	if got, want := started.Holds(), len(settledOutcomes()); got != want {
 		t.Errorf("%d outcomes, want %d", got, want)
 	}
@@ -113,6 +90,69 @@ func TestCompactOutcomes(t *testing.T) {
 	})
 	if want := len(settledOutcomes()) - 1; count != want {
 		t.Errorf("%d outcomes are before the newest, want %d", count, want)
+	}
+}
+
+// written is a state that was written and loaded, and one loaded as for a start.
+func written(t *testing.T, s *State) (loaded, started *State) {
+	t.Helper()
+	index, segments := s.EncodeCheckpoint("")
+	loaded, err := DecodeCheckpoint(index.Bytes, func(r ObjectRef) ([]byte, error) {
+		for _, o := range segments {
+			if o.Ref == r {
+				return o.Bytes, nil
+			}
+		}
+		return nil, fmt.Errorf("no object %s", r.Name)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var decoded []*Segment
+	for _, o := range segments {
+		seg, err := DecodeSegment(o.Bytes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		decoded = append(decoded, seg)
+	}
+	started, err = LoadCheckpoint(index.Bytes, decoded)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return loaded, started
+}
+
+// TestHighestAttemptIsKnown: how far to look for a committed attempt above another follows
+// from the commits that are held, whether they may change or not, and wherever the state
+// comes from. Aborts do not count.
+func TestHighestAttemptIsKnown(t *testing.T) {
+	for name, compact := range map[string]bool{"may change": false, "compact": true} {
+		t.Run(name, func(t *testing.T) {
+			s := NewState("cat", "inc")
+			id := func(n uint32) TxnID { return DeriveTxnID("cat", "k", n) }
+			for n := uint32(1); n <= 9; n++ {
+				o := &Outcome{Position: Position(n), Abort: &Aborted{Txn: id(n), Key: "k", Attempt: n}}
+				if n == 5 {
+					o = &Outcome{Position: 5, Commit: &Committed{Txn: id(5), Key: "k", Attempt: 5}}
+				}
+				s.decide(id(n), o)
+				if compact {
+					s.compact(id(n))
+				}
+			}
+			loaded, started := written(t, s)
+			for kind, in := range map[string]*State{"folded": s, "loaded": loaded, "loaded for a start": started} {
+				if in.attempts != 5 {
+					t.Errorf("%s: the highest attempt is %d, want 5", kind, in.attempts)
+				}
+				for n := range uint32(10) {
+					if got, above, ok := in.CommittedAbove("k", n); ok != (n < 5) || ok && (got != id(5) || above != 5) {
+						t.Errorf("%s: above %d: %s, attempt %d, %t", kind, n, got, above, ok)
+					}
+				}
+			}
+		})
 	}
 }
 

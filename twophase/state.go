@@ -253,6 +253,9 @@ type State struct {
 	settled   map[TxnID]settled
 	names     *names
 	scratch   []byte
+	// attempts is the highest attempt that any commit held here has, or one had that was
+	// forgotten, but for recalled ones, of which it is not known.
+	attempts uint32
 	// ranges are all outcomes by range of positions, in the order of their decision;
 	// encoded are the checkpoint segments that still are as they were, of one series
 	// (segments.go).
@@ -325,10 +328,15 @@ func (s *State) Rebuilt() SnapshotVersion { return s.rebuilt }
 // aborts; zero if it is the first, or once the floor is above that: then nothing of what was
 // before is known at all.
 func (s *State) RebuiltAt() Time {
-	if len(s.snapshots) == 0 || s.snapshots[0].Kind != kindRebuild || s.snapshots[0].Position < s.floor {
+	if !s.recalls() {
 		return 0
 	}
 	return s.snapshots[0].Time
+}
+
+// recalls reports whether outcomes may be held that were recalled at a rebuild.
+func (s *State) recalls() bool {
+	return len(s.snapshots) > 0 && s.snapshots[0].Kind == kindRebuild && s.snapshots[0].Position >= s.floor
 }
 
 // Rebuilding reports whether the records that begin this life are not complete: nothing
