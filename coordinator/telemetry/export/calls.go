@@ -79,9 +79,13 @@ func (h *serverCalls) begin(ctx context.Context, method string) (context.Context
 }
 
 func (h *serverCalls) enter(ctx context.Context, method string) (_ context.Context, sampled bool) {
-	ctx = propagation.TraceContext{}.Extract(ctx, headers{ctx})
+	above := context.Background() // most calls belong to no trace: the sampler has nothing to look through
+	if (headers{ctx}).Get("traceparent") != "" {
+		ctx = propagation.TraceContext{}.Extract(ctx, headers{ctx})
+		above = ctx
+	}
 	if h.sampler != nil {
-		ctx, sampled = h.decide(ctx, method[1:])
+		ctx, sampled = h.decide(ctx, above, method[1:])
 	}
 	if sampled {
 		ctx = h.span(ctx, method)
@@ -98,15 +102,16 @@ func (h *serverCalls) span(ctx context.Context, method string) context.Context {
 	return ctx
 }
 
-// decide asks the sampler as the SDK would. What it leaves out has a context that says so,
-// so that nothing within the call is asked about again.
-func (h *serverCalls) decide(ctx context.Context, name string) (context.Context, bool) {
-	parent := trace.SpanContextFromContext(ctx)
+// decide asks the sampler as the SDK would; above is a context with the caller's span. What
+// it leaves out has a context that says so, so that nothing within the call is asked about
+// again.
+func (h *serverCalls) decide(ctx, above context.Context, name string) (context.Context, bool) {
+	parent := trace.SpanContextFromContext(above)
 	id := parent.TraceID()
 	if !parent.IsValid() {
 		id = newTraceID()
 	}
-	d := h.sampler.ShouldSample(sdktrace.SamplingParameters{ParentContext: ctx, TraceID: id, Name: name, Kind: trace.SpanKindServer})
+	d := h.sampler.ShouldSample(sdktrace.SamplingParameters{ParentContext: above, TraceID: id, Name: name, Kind: trace.SpanKindServer})
 	if d.Decision == sdktrace.RecordAndSample {
 		return ctx, true
 	}
