@@ -39,6 +39,22 @@ func about(ctx context.Context, id twophase.TxnID) {
 	}
 }
 
+// About notes the transaction of a call that is refused before it gets further, for its log
+// lines. A reference that names none, as a token that is not ours or a key without an
+// attempt, notes nothing.
+func (c *Catalog) About(ctx context.Context, r OutcomeRef) {
+	switch {
+	case r.Token != "":
+		if ref, err := c.open(r.Token); err == nil {
+			about(ctx, ref.id)
+		}
+	case !r.Txn.IsZero():
+		about(ctx, r.Txn)
+	case r.Key != "" && r.Attempt != 0:
+		about(ctx, twophase.DeriveTxnID(c.journal.Meta().Catalog, r.Key, r.Attempt))
+	}
+}
+
 // TxnAttr is what every log line calls the transaction that it is about.
 func TxnAttr(id twophase.TxnID) slog.Attr { return slog.String("txn", id.String()) }
 

@@ -29,7 +29,7 @@ type Security struct {
 	TLSKey      string `help:"The certificate's key (PEM) ($$TXCOORD_TLS_KEY)." environ:"TXCOORD_TLS_KEY" placeholder:"FILE" group:"security"`
 	TLSClientCA string `help:"Authorities (PEM) whose client certificates are taken ($$TXCOORD_TLS_CLIENT_CA)." environ:"TXCOORD_TLS_CLIENT_CA" placeholder:"FILE" group:"security"`
 	Access      string `help:"Who may call and do what: tokens, issuers, roles, bindings (docs/security.md). It may be replaced while the server runs ($$TXCOORD_ACCESS)." environ:"TXCOORD_ACCESS" placeholder:"FILE" group:"security"`
-	AuditLog    string `help:"Append a JSON line to this file for every call that asks for more than reading, and for every one that is refused for who makes it ($$TXCOORD_AUDIT_LOG)." environ:"TXCOORD_AUDIT_LOG" placeholder:"FILE" group:"security"`
+	AuditLog    string `help:"Append a JSON line to this file for every call that asks for more than reading, for every one that is refused for who makes it, and for every one whose request is not read ($$TXCOORD_AUDIT_LOG)." environ:"TXCOORD_AUDIT_LOG" placeholder:"FILE" group:"security"`
 	Insecure    bool   `help:"Serve on addresses that other machines reach, without encryption or authentication." group:"security"`
 }
 

@@ -63,6 +63,7 @@ bindings: [{role: reader, principals: ["token:reader"]}, {role: all, principals:
 	s.fails(11, []string{"tables", "freeze", "orders", "--reason", "x"}, "PERMISSION_DENIED", "admin")
 	s.fails(11, []string{"tx", "force-abort", begun.Outcome.TransactionID, "--reason", "x"}, "PERMISSION_DENIED", "admin")
 	s.fails(11, []string{"gc", "--dry-run"}, "PERMISSION_DENIED", "admin", "all tables")
+	s.fails(11, []string{"tx", "abort", "--token", token}, "PERMISSION_DENIED", "write")
 	put(t, file("token"), reader+"\n")
 	s.env = map[string]string{"TXCOORD_SERVER": address, "TXCOORD_TLS_CA": file("ca.pem"), "TXCOORD_TOKEN_FILE": file("token")}
 	s.ok("tables", "describe", "orders")
@@ -87,9 +88,12 @@ bindings: [{role: reader, principals: ["token:reader"]}, {role: all, principals:
 	if bytes.Contains(raw, []byte(reader)) || bytes.Contains(raw, []byte("txcoord_wrong")) {
 		t.Error("a token stands in the audit log")
 	}
+	if n := bytes.Count(raw, []byte(`"txn":"`+begun.Outcome.TransactionID+`"`)); n != 4 { // begun, and aborted by one of three
+		t.Errorf("%d lines name the transaction:\n%s", n, raw)
+	}
 	wantAudit(t, raw, [][]string{
-		{"cert:boss", "CreateTable", "ddl:orders", "OK"},
-		{"cert:boss", "CreateTable", "ddl:secrets", "OK"},
+		{"cert:boss", "CreateTable", "ddl:orders", "OK", "mode open"},
+		{"cert:boss", "CreateTable", "ddl:secrets", "OK", "mode open"},
 		{"cert:boss", "FreezeTable", "admin:orders", "OK", "audit"},
 		{"cert:boss", "UnfreezeTable", "admin:orders", "OK", "done"},
 		{"cert:boss", "Begin", "write:", "OK"},
@@ -101,6 +105,7 @@ bindings: [{role: reader, principals: ["token:reader"]}, {role: all, principals:
 		{"token:reader", "FreezeTable", "admin:orders", "PermissionDenied", "x"},
 		{"token:reader", "Abort", "write: admin:*", "PermissionDenied", "transaction " + begun.Outcome.TransactionID + ": x"},
 		{"token:reader", "CollectGarbage", "admin:*", "PermissionDenied"},
+		{"token:reader", "Abort", "write:", "PermissionDenied"},
 		{"unauthenticated", "DescribeTable", "", "Unauthenticated"},
 		{"anonymous", "DescribeTable", "", "PermissionDenied"},
 	})

@@ -43,6 +43,8 @@ type Transactions interface {
 	// Outcome also answers since when outcomes are remembered.
 	Outcome(ctx context.Context, q coordinator.OutcomeRequest) (coordinator.Outcome, time.Time, error)
 	List(ctx context.Context, q coordinator.ListRequest) (coordinator.Listed, error)
+	// About notes in the context which transaction a call is about that comes no further.
+	About(ctx context.Context, ref coordinator.OutcomeRef)
 }
 
 // Tables says which tables belong to the catalog.

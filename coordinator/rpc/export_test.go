@@ -44,8 +44,9 @@ func Direct(c Config) (*Caller, error) {
 		return nil, err
 	}
 	stopping := make(chan struct{})
-	out := &Caller{handlers{}, chain(newInterceptors(c, stopping).unary()), newService(c, nil, stopping)}
-	register(c.registrar(out.all), out.service)
+	i := newInterceptors(c, stopping)
+	out := &Caller{handlers{}, chain(i.unary()), newService(c, nil, stopping)}
+	register(c.registrar(out.all, i), out.service)
 	return out, nil
 }
 

@@ -28,6 +28,7 @@ type fake struct {
 	commitOnce func(context.Context, coordinator.OnceRequest) (coordinator.Outcome, string, error)
 	abort      func(coordinator.OutcomeRef, string) (coordinator.Outcome, error)
 	outcome    func(coordinator.OutcomeRequest) (coordinator.Outcome, time.Time, error)
+	about      func(context.Context, coordinator.OutcomeRef)
 	list       func(coordinator.ListRequest) (coordinator.Listed, error)
 	register   func(coordinator.RegisterRequest) (coordinator.TableInfo, []string, error)
 	create     func(coordinator.CreateRequest) (coordinator.TableInfo, []string, error)
@@ -91,6 +92,12 @@ func (f *fake) Outcome(_ context.Context, q coordinator.OutcomeRequest) (coordin
 
 func (f *fake) List(_ context.Context, q coordinator.ListRequest) (coordinator.Listed, error) {
 	return f.list(q)
+}
+
+func (f *fake) About(ctx context.Context, r coordinator.OutcomeRef) {
+	if f.about != nil {
+		f.about(ctx, r)
+	}
 }
 
 func (f *fake) Register(_ context.Context, q coordinator.RegisterRequest) (coordinator.TableInfo, []string, error) {

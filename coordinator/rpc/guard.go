@@ -93,7 +93,7 @@ func (g guard) Shown() twophase.SnapshotVersion { return g.in.Shown() }
 // Begin implements Catalog.
 func (g guard) Begin(ctx context.Context, q coordinator.BeginRequest) (coordinator.Begun, error) {
 	if err := g.onAny(access.Write); err != nil {
-		return coordinator.Begun{}, err
+		return coordinator.Begun{}, g.refused(ctx, coordinator.OutcomeRef{Token: q.Token, Key: q.Key, Attempt: q.Attempt}, err)
 	}
 	b, err := g.in.Begin(ctx, q)
 	for i := range b.Known {
@@ -105,7 +105,7 @@ func (g guard) Begin(ctx context.Context, q coordinator.BeginRequest) (coordinat
 // Stage implements Catalog.
 func (g guard) Stage(ctx context.Context, q coordinator.StageRequest) (coordinator.Staged, error) {
 	if err := g.change(ctx, q.Table, q.Actions, q.Create != nil || q.Alter != nil); err != nil {
-		return coordinator.Staged{}, err
+		return coordinator.Staged{}, g.refused(ctx, coordinator.OutcomeRef{Token: q.Token}, err)
 	}
 	return g.in.Stage(ctx, q)
 }
@@ -139,20 +139,23 @@ func definesTable(actions []byte) bool {
 // Commit implements Catalog. What the listed parts hold was asked for when they were
 // staged; the token and the digests prove that they were.
 func (g guard) Commit(ctx context.Context, q coordinator.CommitRequest) (coordinator.Outcome, error) {
-	for _, t := range q.Tables {
-		if err := g.on(ctx, t.Table, access.Write); err != nil {
-			return coordinator.Outcome{}, err
-		}
-	}
-	var err error
-	if q.Reads, err = g.reads(ctx, q.Reads); err != nil {
-		return coordinator.Outcome{}, err
-	}
-	if err := g.releases(ctx, q.Releases); err != nil {
-		return coordinator.Outcome{}, err
+	if err := g.commits(ctx, &q); err != nil {
+		return coordinator.Outcome{}, g.refused(ctx, coordinator.OutcomeRef{Token: q.Token}, err)
 	}
 	o, err := g.in.Commit(ctx, q)
 	return g.outcome(o), g.redacted(err)
+}
+
+func (g guard) commits(ctx context.Context, q *coordinator.CommitRequest) (err error) {
+	for _, t := range q.Tables {
+		if err := g.on(ctx, t.Table, access.Write); err != nil {
+			return err
+		}
+	}
+	if q.Reads, err = g.reads(ctx, q.Reads); err != nil {
+		return err
+	}
+	return g.releases(ctx, q.Releases)
 }
 
 // reads asks for the right to read tables, and notes which of them the caller may not
@@ -179,20 +182,23 @@ func (g guard) releases(ctx context.Context, tables []string) error {
 
 // CommitOnce implements Catalog.
 func (g guard) CommitOnce(ctx context.Context, q coordinator.OnceRequest) (coordinator.Outcome, string, error) {
-	for _, t := range q.Tables {
-		if err := g.change(ctx, t.Table, t.Actions, t.Create != nil || t.Alter != nil); err != nil {
-			return coordinator.Outcome{}, "", err
-		}
-	}
-	var err error
-	if q.Reads, err = g.reads(ctx, q.Reads); err != nil {
-		return coordinator.Outcome{}, "", err
-	}
-	if err := g.releases(ctx, q.Releases); err != nil {
-		return coordinator.Outcome{}, "", err
+	if err := g.commitsOnce(ctx, &q); err != nil {
+		return coordinator.Outcome{}, "", g.refused(ctx, coordinator.OutcomeRef{Key: q.Key, Attempt: q.Attempt}, err)
 	}
 	o, token, err := g.in.CommitOnce(ctx, q)
 	return g.outcome(o), token, g.redacted(err)
+}
+
+func (g guard) commitsOnce(ctx context.Context, q *coordinator.OnceRequest) (err error) {
+	for _, t := range q.Tables {
+		if err := g.change(ctx, t.Table, t.Actions, t.Create != nil || t.Alter != nil); err != nil {
+			return err
+		}
+	}
+	if q.Reads, err = g.reads(ctx, q.Reads); err != nil {
+		return err
+	}
+	return g.releases(ctx, q.Releases)
 }
 
 // Abort implements Catalog. Who has the token began the transaction; keys and ids
@@ -204,7 +210,7 @@ func (g guard) Abort(ctx context.Context, ref coordinator.OutcomeRef, reason str
 		err = g.onAll(access.Admin)
 	}
 	if err != nil {
-		return coordinator.Outcome{}, err
+		return coordinator.Outcome{}, g.refused(ctx, ref, err)
 	}
 	o, err := g.in.Abort(ctx, ref, reason)
 	return g.outcome(o), g.redacted(err)
@@ -223,8 +229,16 @@ func abortAbout(ref coordinator.OutcomeRef, reason string) string {
 	return about
 }
 
+// refused has the audit log name the transaction of a call that is refused before the
+// catalog has looked at its token.
+func (g guard) refused(ctx context.Context, ref coordinator.OutcomeRef, err error) error {
+	g.in.About(ctx, ref)
+	return err
+}
+
 // Register implements Catalog. A name that is taken has to be granted like a new one.
 func (g guard) Register(ctx context.Context, q coordinator.RegisterRequest) (coordinator.TableInfo, []string, error) {
+	g.note.tell(registerAbout(q))
 	if err := g.on(ctx, q.Name, access.DDL); err != nil {
 		return coordinator.TableInfo{}, nil, err
 	}
@@ -232,8 +246,20 @@ func (g guard) Register(ctx context.Context, q coordinator.RegisterRequest) (coo
 	return t, warnings, g.redacted(err)
 }
 
+// registerAbout is what the audit log says of a table that comes in, besides its name.
+func registerAbout(q coordinator.RegisterRequest) string {
+	about := modeAbout(q.Mode)
+	if q.TakeOver {
+		about += ", taken over"
+	}
+	return about
+}
+
+func modeAbout(m twophase.Mode) string { return "mode " + m.String() }
+
 // Create implements Catalog.
 func (g guard) Create(ctx context.Context, q coordinator.CreateRequest) (coordinator.TableInfo, []string, error) {
+	g.note.tell(modeAbout(q.Mode))
 	if err := g.on(ctx, q.Name, access.DDL); err != nil {
 		return coordinator.TableInfo{}, nil, err
 	}
@@ -251,6 +277,7 @@ func (g guard) Release(ctx context.Context, table string, keepFence bool) error 
 
 // SetMode implements Catalog.
 func (g guard) SetMode(ctx context.Context, table string, m twophase.Mode) (coordinator.TableInfo, error) {
+	g.note.tell(modeAbout(m))
 	if err := g.on(ctx, table, access.Fence); err != nil {
 		return coordinator.TableInfo{}, err
 	}
@@ -275,10 +302,19 @@ func (g guard) Unfence(ctx context.Context, table string) (coordinator.TableInfo
 
 // Tag implements Catalog. A tag keeps the logs of all tables.
 func (g guard) Tag(ctx context.Context, name string, v twophase.SnapshotVersion) ([]string, error) {
+	g.note.tell(tagAbout(name, v))
 	if err := g.onAll(access.Admin); err != nil {
 		return nil, err
 	}
 	return g.in.Tag(ctx, name, v)
+}
+
+// tagAbout is what the audit log says of a tag; without a snapshot it is taken away.
+func tagAbout(name string, v twophase.SnapshotVersion) string {
+	if v == 0 {
+		return fmt.Sprintf("tag %s, taken away", text(name, maxValue))
+	}
+	return fmt.Sprintf("tag %s of snapshot %d", text(name, maxValue), v)
 }
 
 // redacted takes out of an error what it says of tables that the principal may not

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/txcoord/txcoord/coordinator"
 	"github.com/txcoord/txcoord/coordinator/access"
@@ -24,7 +25,7 @@ func (g guard) ExplainTxn(ctx context.Context, ref coordinator.OutcomeRef, sees 
 		err = g.onAny(access.Write)
 	}
 	if err != nil {
-		return coordinator.TxnExplanation{}, err
+		return coordinator.TxnExplanation{}, g.refused(ctx, ref, err)
 	}
 	x, err := g.in.ExplainTxn(ctx, ref, func(name string) bool { return g.sees(name) && (sees == nil || sees(name)) })
 	x.Outcome = g.outcome(x.Outcome)
@@ -119,22 +120,51 @@ func (g guard) Tags(ctx context.Context) ([]coordinator.Tag, error) {
 // Lease implements Catalog. A lease keeps the logs of all tables for a bounded time; who
 // may read them all may keep them readable.
 func (g guard) Lease(ctx context.Context, q coordinator.LeaseRequest) (coordinator.Lease, []string, error) {
-	if err := g.onAll(access.Read); err != nil {
-		return coordinator.Lease{}, nil, err
-	}
-	return g.in.Lease(ctx, q)
+	return g.lease(ctx, q, g.in.Lease)
 }
 
 // RenewLease implements Catalog.
 func (g guard) RenewLease(ctx context.Context, q coordinator.LeaseRequest) (coordinator.Lease, []string, error) {
+	return g.lease(ctx, q, g.in.RenewLease)
+}
+
+// lease is in the audit log, though reading is all that it takes: files stay while it lasts.
+func (g guard) lease(
+	ctx context.Context, q coordinator.LeaseRequest, do func(context.Context, coordinator.LeaseRequest) (coordinator.Lease, []string, error),
+) (coordinator.Lease, []string, error) {
+	g.note.changes()
+	g.note.tell(leaseAbout(coordinator.Lease{ID: q.ID, Snapshot: q.Snapshot, Note: q.Note}))
 	if err := g.onAll(access.Read); err != nil {
 		return coordinator.Lease{}, nil, err
 	}
-	return g.in.RenewLease(ctx, q)
+	l, warnings, err := do(ctx, q)
+	if err == nil { // with the id and the snapshot that the catalog has chosen
+		g.note.tell(leaseAbout(l))
+	}
+	return l, warnings, err
+}
+
+// leaseAbout is what the audit log says of a lease, as far as it is known.
+func leaseAbout(l coordinator.Lease) string {
+	about := "lease"
+	if l.ID != "" {
+		about += " " + text(l.ID, maxValue)
+	}
+	if l.Snapshot != 0 {
+		about += fmt.Sprintf(" of snapshot %d", l.Snapshot)
+	}
+	if !l.Until.IsZero() {
+		about += " until " + l.Until.UTC().Format(time.RFC3339)
+	}
+	if l.Note != "" {
+		about += ": " + l.Note
+	}
+	return about
 }
 
 // EndLease implements Catalog. It may be somebody else's lease.
 func (g guard) EndLease(ctx context.Context, id string) error {
+	g.note.tell(leaseAbout(coordinator.Lease{ID: id}))
 	if err := g.onAll(access.Admin); err != nil {
 		return err
 	}

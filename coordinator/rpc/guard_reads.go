@@ -10,6 +10,9 @@ import (
 	"github.com/txcoord/txcoord/twophase"
 )
 
+// About implements Catalog.
+func (g guard) About(ctx context.Context, ref coordinator.OutcomeRef) { g.in.About(ctx, ref) }
+
 // Status implements Catalog. Numbers are everybody's who may read something; tables
 // are named as far as they may be seen.
 func (g guard) Status(ctx context.Context) (coordinator.Status, error) {
@@ -89,7 +92,7 @@ func (g guard) Outcome(ctx context.Context, q coordinator.OutcomeRequest) (coord
 		err = g.onAny(access.Write)
 	}
 	if err != nil {
-		return coordinator.Outcome{}, time.Time{}, err
+		return coordinator.Outcome{}, time.Time{}, g.refused(ctx, q.OutcomeRef, err)
 	}
 	o, since, err := g.in.Outcome(ctx, q)
 	return g.outcome(o), since, g.redacted(err)

@@ -4,20 +4,15 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io"
-	"log/slog"
-	"sync"
 	"time"
 
 	"google.golang.org/grpc"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/metadata"
-	"google.golang.org/grpc/status"
 
 	"github.com/txcoord/txcoord/coordinator"
 	"github.com/txcoord/txcoord/coordinator/access"
-	"github.com/txcoord/txcoord/tables"
 )
 
 // caller is who makes a call, and what is noted about it.
@@ -55,92 +50,6 @@ func noteOf(ctx context.Context) *note {
 		return &c.note
 	}
 	return nil
-}
-
-// note collects what the audit log says of a call: which tables it asked for which
-// actions, and whether one was refused. A nil note takes nothing down.
-type note struct {
-	// audited: somebody reads what was asked for.
-	audited bool
-
-	mu    sync.Mutex
-	asked []asked
-	// of counts what was asked for, by action, also what is not among asked.
-	of     map[access.Action]int
-	denied bool
-	about  string
-	// catalog is what the request calls it; subject is the transaction.
-	catalog string
-	subject coordinator.Subject
-}
-
-type asked struct {
-	table  string
-	action access.Action
-}
-
-// askedMost bounds what one call's line of the audit log holds of one action: what is read
-// takes no place from what is written.
-const askedMost = 64
-
-func (n *note) on(table string, a access.Action) {
-	if n == nil || !n.audited {
-		return
-	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.of == nil {
-		n.of = map[access.Action]int{}
-	}
-	if n.of[a]++; n.of[a] <= askedMost {
-		n.asked = append(n.asked, asked{text(tables.WithoutPassword(table), maxValue), a})
-	}
-}
-
-// tell says what an operator's call is about, besides tables. Never a token.
-func (n *note) tell(about string) {
-	if n == nil {
-		return
-	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.about = text(about, maxText)
-}
-
-// in says which catalog the call is for.
-func (n *note) in(catalog string) {
-	if n == nil {
-		return
-	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.catalog = text(catalog, maxValue)
-}
-
-// where is what every log line of a call says of its catalog and its transaction, as far
-// as they are known.
-func (n *note) where() (out []slog.Attr) {
-	if n == nil {
-		return nil
-	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.catalog != "" {
-		out = append(out, slog.String("catalog", n.catalog))
-	}
-	if id := n.subject.Txn(); !id.IsZero() {
-		out = append(out, coordinator.TxnAttr(id))
-	}
-	return out
-}
-
-func (n *note) deny() {
-	if n == nil {
-		return
-	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.denied = true
 }
 
 // identify finds out who calls. Health checks need not say; everybody else whose
@@ -266,57 +175,4 @@ func (s identified) RecvMsg(m any) error {
 		return err
 	}
 	return cmp.Or(endedBy(s.ctx), err)
-}
-
-// unproven is the audit log's word for who showed something that proves nothing, or
-// nothing yet: not access.Anonymous, who shows nothing.
-const unproven = "unauthenticated"
-
-// audited writes the audit log's line of a call: those that ask for more than
-// reading, and those that are refused.
-func (i interceptors) audited(ctx context.Context, method string, err error) {
-	if i.audit == nil {
-		return
-	}
-	c, st, principal := callerOf(ctx), status.Convert(err), unproven
-	if c != nil {
-		principal = c.who.Name()
-	}
-	all := []slog.Attr{
-		slog.String("principal", principal), slog.String("client", address(ctx)), slog.String("method", method),
-	}
-	all = append(all, noteOf(ctx).where()...)
-	more, refused := false, c == nil
-	if n := noteOf(ctx); n != nil {
-		n.mu.Lock()
-		refused = n.denied
-		var tables []string
-		for _, a := range n.asked {
-			tables = append(tables, fmt.Sprintf("%s:%s", a.action, a.table))
-		}
-		left := -len(n.asked)
-		for a, times := range n.of {
-			more, left = more || a != access.Read, left+times
-		}
-		about := n.about
-		n.mu.Unlock()
-		all = append(all, slog.Any("asked", tables))
-		if left > 0 {
-			all = append(all, slog.Int("asked_more", left))
-		}
-		if about != "" {
-			all = append(all, slog.String("about", about))
-		}
-	}
-	if !more && !refused {
-		return
-	}
-	all = append(all, slog.String("code", st.Code().String()))
-	if err != nil {
-		all = append(all, slog.String("reason", reasonOf(st)))
-	}
-	if c == nil {
-		all = append(all, slog.String("detail", text(st.Message(), maxText))) // what is wrong with the proof, never the proof
-	}
-	i.audit.LogAttrs(ctx, slog.LevelInfo, "call", all...)
 }

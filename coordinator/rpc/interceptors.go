@@ -110,7 +110,11 @@ func (i interceptors) recover(ctx context.Context, err *error) {
 func (i interceptors) limitUnary(
 	ctx context.Context, q any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler,
 ) (any, error) {
-	if err := i.admit(q); err != nil {
+	if closed(i.stopping) {
+		return nil, i.faults.status(ctx, shuttingDown())
+	}
+	if err := i.size(q); err != nil {
+		noteOf(ctx).unread()
 		return nil, i.faults.status(ctx, err)
 	}
 	return next(ctx, q)
@@ -133,16 +137,16 @@ type limited struct {
 
 func (s limited) RecvMsg(m any) error {
 	if err := s.ServerStream.RecvMsg(m); err != nil {
+		if refusedUnread(err) {
+			noteOf(s.Context()).unread()
+		}
 		return err
 	}
-	return s.i.faults.status(s.Context(), s.i.size(m))
-}
-
-func (i interceptors) admit(q any) error {
-	if closed(i.stopping) {
-		return shuttingDown()
+	err := s.i.size(m)
+	if err != nil {
+		noteOf(s.Context()).unread()
 	}
-	return i.size(q)
+	return s.i.faults.status(s.Context(), err)
 }
 
 func (i interceptors) size(m any) error {

@@ -23,20 +23,28 @@ type observed struct {
 
 // RegisterService implements grpc.ServiceRegistrar.
 func (o observed) RegisterService(d *grpc.ServiceDesc, impl any) {
-	own := *d
-	own.Methods = slices.Clone(d.Methods)
-	for i, m := range own.Methods {
-		name := "/" + d.ServiceName + "/" + m.MethodName
-		own.Methods[i].Handler = func(
-			srv any, ctx context.Context, read func(any) error, with grpc.UnaryServerInterceptor,
-		) (any, error) {
+	o.ServiceRegistrar.RegisterService(around(d, func(name string, handle handler) handler {
+		return func(srv any, ctx context.Context, read func(any) error, with grpc.UnaryServerInterceptor) (any, error) {
 			within, end := o.calls(ctx, name)
-			a, err := m.Handler(srv, within, read, with)
+			a, err := handle(srv, within, read, with)
 			end(sent(ctx, err))
 			return a, err
 		}
+	}), impl)
+}
+
+// handler is how gRPC has a method with one request called.
+type handler = func(srv any, ctx context.Context, read func(any) error, with grpc.UnaryServerInterceptor) (any, error)
+
+// around is a service whose methods with one request are handled by what with makes of their
+// handlers.
+func around(d *grpc.ServiceDesc, with func(method string, handle handler) handler) *grpc.ServiceDesc {
+	own := *d
+	own.Methods = slices.Clone(d.Methods)
+	for i, m := range own.Methods {
+		own.Methods[i].Handler = with("/"+d.ServiceName+"/"+m.MethodName, m.Handler)
 	}
-	o.ServiceRegistrar.RegisterService(&own, impl)
+	return &own
 }
 
 // stream tells of streams, but for those that watch whether the server is well.

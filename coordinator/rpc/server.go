@@ -42,8 +42,8 @@ type Config struct {
 	Access *access.Access
 	// TLS encrypts what is not a Unix socket. Nil: nothing does.
 	TLS *tls.Config
-	// Audit gets a line for every call that asks for more than reading, and for every
-	// one that is refused for who makes it. Nil: no lines.
+	// Audit gets a line for every call that asks for more than reading, for every one that
+	// is refused for who makes it, and for every one whose request is not read. Nil: no lines.
 	Audit *slog.Logger
 	// Refused is told of the limit of each refusal for a quota; nil for nobody.
 	Refused func(limit string)
@@ -77,10 +77,11 @@ func NewServer(c Config) (*Server, error) {
 	if c.Dial != nil {
 		s.peers = &peers{dial: c.Dial, conns: map[string]*grpc.ClientConn{}}
 	}
-	s.grpc = grpc.NewServer(options(c, s.stopping)...)
+	i := newInterceptors(c, s.stopping)
+	s.grpc = grpc.NewServer(options(c, i)...)
 	own := newService(c, s.peers, s.stopping)
 	s.book = own.book
-	register(c.registrar(s.grpc), own)
+	register(c.registrar(s.grpc, i), own)
 	healthpb.RegisterHealthServer(s.grpc, s.health)
 	reflection.Register(s.grpc)
 	for name := range s.grpc.GetServiceInfo() {
@@ -147,12 +148,15 @@ func inMap(catalogs map[string]Catalog) func(string) (Catalog, error) {
 	}
 }
 
-// registrar takes the services whose calls are told of.
-func (c *Config) registrar(g grpc.ServiceRegistrar) grpc.ServiceRegistrar {
-	if c.Calls == nil {
-		return g
+// registrar takes the services whose calls are told of, and written down.
+func (c *Config) registrar(g grpc.ServiceRegistrar, i interceptors) grpc.ServiceRegistrar {
+	if c.Audit != nil {
+		g = unreadable{g, i}
 	}
-	return observed{ServiceRegistrar: g, calls: c.Calls}
+	if c.Calls != nil {
+		g = observed{ServiceRegistrar: g, calls: c.Calls}
+	}
+	return g
 }
 
 func register(g grpc.ServiceRegistrar, s *service) {
@@ -163,8 +167,7 @@ func register(g grpc.ServiceRegistrar, s *service) {
 	pb.RegisterOperationServiceServer(g, operationService{service: s})
 }
 
-func options(c Config, stopping <-chan struct{}) []grpc.ServerOption {
-	i := newInterceptors(c, stopping)
+func options(c Config, i interceptors) []grpc.ServerOption {
 	all := []grpc.ServerOption{
 		grpc.Creds(newTransport(c.TLS)),
 		grpc.ForceServerCodecV2(newCodec()),
