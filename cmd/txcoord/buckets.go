@@ -107,33 +107,43 @@ func (o bucketOptions) number(name string) (int, error) {
 // parse takes the flags apart, by bucket.
 func (f BucketFlags) parse() (map[string]bucketOptions, error) {
 	all := map[string]bucketOptions{}
+	var wrong []error
 	for _, flag := range f.Bucket {
-		root, query, _ := strings.Cut(flag, "?")
-		o := bucketOptions{flag: flag}
-		scheme, name, ok := strings.Cut(strings.TrimSuffix(root, "/"), "://")
-		scheme = strings.NewReplacer("s3a", "s3", "s3n", "s3").Replace(scheme)
-		kind, err := kindOf(scheme)
-		if err != nil || !ok || name == "" || strings.Contains(name, "/") {
-			return nil, o.bad("write s3://NAME?option=value&option=value, with one of " + schemes() + "; NAME * stands for all others")
+		key, o, err := parseBucket(flag)
+		if _, twice := all[key]; err == nil && twice {
+			err = o.bad(key + " is named twice")
 		}
-		if o.values, err = url.ParseQuery(query); err != nil {
-			return nil, o.bad("write the options behind ? as name=value&name=value")
-		}
-		for _, option := range sortedKeys(o.values) {
-			if !slices.Contains(kind.options, option) {
-				return nil, o.bad(fmt.Sprintf("there is no option %q; there are %s", option, strings.Join(kind.options, ", ")))
-			}
-		}
-		if e := o.get("endpoint"); withoutPassword(e) != e {
-			return nil, o.bad("leave user and password out of the endpoint: credentials are read from files and variables")
-		}
-		key := scheme + "://" + strings.ToLower(name)
-		if _, twice := all[key]; twice {
-			return nil, o.bad(key + " is named twice")
+		if err != nil {
+			wrong = append(wrong, err)
+			continue
 		}
 		all[key] = o
 	}
-	return all, nil
+	return all, allOf(wrong...)
+}
+
+// parseBucket reads one flag --bucket.
+func parseBucket(flag string) (key string, o bucketOptions, err error) {
+	root, query, _ := strings.Cut(flag, "?")
+	o = bucketOptions{flag: flag}
+	scheme, name, ok := strings.Cut(strings.TrimSuffix(root, "/"), "://")
+	scheme = strings.NewReplacer("s3a", "s3", "s3n", "s3").Replace(scheme)
+	kind, err := kindOf(scheme)
+	if err != nil || !ok || name == "" || strings.Contains(name, "/") {
+		return "", o, o.bad("write s3://NAME?option=value&option=value, with one of " + schemes() + "; NAME * stands for all others")
+	}
+	if o.values, err = url.ParseQuery(query); err != nil {
+		return "", o, o.bad("write the options behind ? as name=value&name=value")
+	}
+	for _, option := range sortedKeys(o.values) {
+		if !slices.Contains(kind.options, option) {
+			return "", o, o.bad(fmt.Sprintf("there is no option %q; there are %s", option, strings.Join(kind.options, ", ")))
+		}
+	}
+	if e := o.get("endpoint"); withoutPassword(e) != e {
+		return "", o, o.bad("leave user and password out of the endpoint: credentials are read from files and variables")
+	}
+	return scheme + "://" + strings.ToLower(name), o, nil
 }
 
 // open opens the bucket of a place.

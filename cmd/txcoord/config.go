@@ -72,29 +72,35 @@ func (c *Config) Validate() error {
 	if c.StopTimeout < 0 {
 		all = append(all, usage("--stop-timeout", c.StopTimeout.String(), "give a duration of 0 or more"))
 	}
+	if c.CleanOpen && c.KeepLogs {
+		all = append(all, usage("--clean-open", "", "--keep-logs says the contrary; leave one of them out"))
+	}
 	return allOf(append(all, c.validateLocations(), c.setLimits())...)
 }
 
 func (c *Config) setLimits() error {
 	c.quota = quota.Defaults()
 	var all []error
+	refused := map[string]bool{}
 	for _, name := range sortedKeys(c.Limit) {
-		all = append(all, setLimit(c, name, c.Limit[name]))
+		err := setLimit(c, name, c.Limit[name])
+		all, refused[name] = append(all, err), err != nil
 	}
 	// What the stream takes and what a part may have is one limit.
 	c.rpc.PartBytes = c.coordinator.Actions.PartBytes
-	all = append(all, c.validateTimes())
-	err := allOf(all...)
-	if err == nil {
-		if err = c.rpc.Validate(); err != nil {
-			return usage("--limit", "", err.Error())
+	all = append(all, c.validateTimes(refused))
+	if !refused["message_bytes"] && !refused["chunk_bytes"] {
+		if err := c.rpc.Validate(); err != nil {
+			all = append(all, usage("--limit", "", err.Error()))
 		}
 	}
-	return err
+	return allOf(all...)
 }
 
 // validateTimes: what a transaction gets that asks for nothing, it has to be able to have.
-func (c *Config) validateTimes() error {
+// Nothing is said of what does not fit to a limit that was refused.
+func (c *Config) validateTimes(refused map[string]bool) error {
+	var all []error
 	for _, t := range []struct {
 		name, within string
 		is, most     time.Duration
@@ -102,11 +108,11 @@ func (c *Config) validateTimes() error {
 		{"default_ttl", "transaction_ttl", c.coordinator.TTL, cmp.Or(c.coordinator.MaxTTL, defaultMaxTTL)},
 		{"lease_ttl", "max_lease_ttl", c.coordinator.LeaseTTL, cmp.Or(c.coordinator.MaxLeaseTTL, defaultMaxLease)},
 	} {
-		if t.is > t.most {
-			return usage("--limit "+t.name, t.is.String(), fmt.Sprintf("give at most %s, which is %s, or raise that", t.within, t.most))
+		if t.is > t.most && !refused[t.within] {
+			all = append(all, usage("--limit "+t.name, t.is.String(), fmt.Sprintf("give at most %s, which is %s, or raise that", t.within, t.most)))
 		}
 	}
-	return nil
+	return allOf(all...)
 }
 
 func (c *Config) validateListen() error {

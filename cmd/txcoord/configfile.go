@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -30,15 +28,20 @@ func (c *Config) BeforeResolve(ctx *kong.Context, s *session) error {
 	if err != nil {
 		return usage("--config", path, err.Error())
 	}
-	env := fromEnvironment(s.env)
-	ctx.AddResolver(kong.ResolverFunc(func(c *kong.Context, p *kong.Path, flag *kong.Flag) (any, error) {
+	ctx.AddResolver(fromFile(file, s.env))
+	return nil
+}
+
+// fromFile fills flags from a file that the environment says nothing of.
+func fromFile(file map[string]any, env lookup) kong.Resolver {
+	before := fromEnvironment(env)
+	return kong.ResolverFunc(func(c *kong.Context, p *kong.Path, flag *kong.Flag) (any, error) {
 		// The last resolver with a value counts, and the environment is asked before.
-		if v, err := env.Resolve(c, p, flag); v != nil || err != nil {
+		if v, err := before.Resolve(c, p, flag); v != nil || err != nil {
 			return v, err
 		}
 		return file[flag.Name], nil
-	}))
-	return nil
+	})
 }
 
 // configPath is what --config or the environment says.
@@ -79,13 +82,10 @@ func serveFlags(ctx *kong.Context) fileFlags {
 }
 
 // readConfig reads a file. Relative paths in it are taken from its folder, so that it
-// means the same wherever a server is started.
+// means the same wherever a server is started. Beside an error it answers what could be read;
+// what could not has no value.
 func readConfig(path string, flags fileFlags) (map[string]any, error) {
 	raw, err := readText("--config", path)
-	if err != nil {
-		return nil, err
-	}
-	out, err := parseConfig(raw, flags)
 	if err != nil {
 		return nil, err
 	}
@@ -93,10 +93,11 @@ func readConfig(path string, flags fileFlags) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
+	out, err := parseConfig(raw, flags)
 	for name, value := range out {
 		out[name] = from(folder, flags[name], value)
 	}
-	return out, nil
+	return out, err
 }
 
 // from is a value of a flag with its paths, if it has any, taken from a folder.
@@ -205,21 +206,6 @@ type configCommands struct {
 	Print configPrintCommand `cmd:"" help:"Print the configuration that serve would have, with where each value comes from."`
 }
 
-type configCheckCommand struct {
-	File string `arg:"" help:"The configuration file."`
-}
-
-func (c *configCheckCommand) Run(_ context.Context, s *session) error {
-	config, _, err := effective(s, c.File)
-	if err != nil {
-		return err
-	}
-	if err := config.checkFiles(s); err != nil {
-		return err
-	}
-	return s.tell(c.File+" is in order", object{{"file", c.File}, {"inOrder", true}})
-}
-
 type configPrintCommand struct {
 	File string `arg:"" optional:"" help:"The configuration file; without it $$TXCOORD_CONFIG, if that is set."`
 }
@@ -270,31 +256,6 @@ func otherLimits(set any) (lines []string) {
 		}
 	}
 	return lines
-}
-
-// checkFiles opens the files that the configuration names, as serve would, but for
-// those that it writes, and says all that is wrong.
-func (c *Config) checkFiles(s *session) error {
-	guarded := c.Security
-	guarded.AuditLog = ""
-	access := guarded
-	access.TLSCert = ""
-	_, accessErr := access.open(slog.New(slog.DiscardHandler))
-	guarded.Access = ""
-	_, tlsErr := guarded.open(slog.New(slog.DiscardHandler))
-	_, clientErr := s.tls()
-	all := []error{accessErr, tlsErr, clientErr}
-	for _, f := range [][2]string{
-		{"--etcd-ca", c.EtcdCA}, {"--etcd-cert", c.EtcdCert}, {"--etcd-key", c.EtcdKey}, {"--etcd-password-file", c.EtcdPasswordFile},
-	} {
-		if f[1] == "" {
-			continue
-		}
-		if _, err := os.ReadFile(f[1]); err != nil {
-			all = append(all, usage(f[0], f[1], err.Error()))
-		}
-	}
-	return errors.Join(all...)
 }
 
 // setting is a flag of serve with its value.

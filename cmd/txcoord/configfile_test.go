@@ -83,6 +83,50 @@ func TestConfigCheckOpensFiles(t *testing.T) {
 	wantCode(t, nil, txcoord(t, nil, "", "config", "check", path), 2, `line 6: there is no "nope"`, `line 7: there is no "also"`, "line 8: stop-timeout")
 }
 
+// Mistakes of all kinds are named at once: of the file's form, of values, of what does not fit
+// together, of files that are not there, and of the environment; what follows from another one
+// is not.
+func TestConfigCheckNamesAllMistakes(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "c.yaml")
+	env := map[string]string{"TXCOORD_TRACE_SAMPLE": "some", "TXCOORD_METRICS_TABLES": "many", "TXCOORD_TLS_CA": filepath.Join(dir, "ca")}
+	for _, c := range []struct {
+		text      string
+		want, not []string
+	}{
+		{
+			"warehouse: [a]\nnope: 1\nlog-level: loud\nlog-format: xml\nstop-timeout: soon\nlisten: 0.0.0.0:1\nadvertise: b\nclean-open: yes\nkeep-logs: yes\n" +
+				"tls-key: k\ntls-client-ca: c\nallow: [ftp://x]\nbucket: [one, two]\nstore: s3://b/x\netcd-ca: none\nlimit: {message_bytes: -1, default_ttl: 48h, lease_ttl: 2000h}\n",
+			[]string{
+				"line 1: warehouse: want one value", `line 2: there is no "nope"`, `--log-level must be one of debug,info,warn,error but got "loud"`, "--log-format must be",
+				"--stop-timeout", "nothing would be encrypted", "everybody might do everything", "--advertise", "--clean-open", "--tls-cert: give the certificate", "--tls-client-ca", "ftp://x",
+				`"one"`, `"two"`, "--etcd-ca", "message_bytes", "--limit default_ttl", "--limit lease_ttl",
+				"TXCOORD_TRACE_SAMPLE: --trace-sample", "TXCOORD_METRICS_TABLES: --metrics-tables", "--tls-ca",
+			},
+			[]string{"--warehouse", "chunk_bytes"},
+		},
+		{"listen: nowhere\naccess: none\nkey: 1\n", []string{"--warehouse: say where", "--listen", "--access", "line 3", "TXCOORD_TRACE_SAMPLE"}, nil},
+		{"a: b: c", []string{"mapping values", "TXCOORD_TRACE_SAMPLE"}, []string{"--warehouse", "--listen"}},
+		{"warehouse: /x\nlimit: {transaction_ttl: -1s, default_ttl: 48h}\n", []string{"transaction_ttl"}, []string{"default_ttl"}},
+	} {
+		put(t, path, c.text)
+		o := txcoord(t, env, "", "config", "check", path)
+		wantCode(t, []string{c.text}, o, 2, c.want...)
+		for _, what := range c.want {
+			if n := strings.Count(o.stderr, what); n != 1 {
+				t.Errorf("%s is said %d times of %q:\n%s", what, n, c.text, o.stderr)
+			}
+		}
+		for _, what := range c.not {
+			if strings.Contains(o.stderr, what) {
+				t.Errorf("%s follows from something else in %q, and is said:\n%s", what, c.text, o.stderr)
+			}
+		}
+	}
+	put(t, path, "warehouse: /x\nmetrics-tables: many\n") // a variable counts before it
+	wantCode(t, nil, txcoord(t, map[string]string{"TXCOORD_METRICS_TABLES": "5"}, "", "config", "check", path), 0)
+}
+
 func TestServeReadsItsFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "c.yaml")
@@ -196,7 +240,7 @@ limit:
   queue_bytes: 512MiB
 ` + "```" + `
 
-` + "`txcoord config check FILE`" + ` says what is wrong; of what the file names it opens the TLS, access and password files.
+` + "`txcoord config check FILE`" + ` says all that is wrong, in the file and in the variables that count before it, each with what to do; of what the file names it opens the TLS, access and password files.
 ` + "`txcoord config print FILE`" + ` prints every value, and where it comes from; limits that are not set are comments.
 
 | key | variable | default | meaning |

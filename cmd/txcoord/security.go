@@ -34,29 +34,33 @@ type Security struct {
 }
 
 func (s *Security) validate() error {
-	switch {
-	case s.TLSCert != "" && s.TLSKey == "":
-		return usage("--tls-key", "", "give the key of --tls-cert")
-	case s.TLSKey != "" && s.TLSCert == "":
-		return usage("--tls-cert", "", "give the certificate of --tls-key")
-	case s.TLSClientCA != "" && s.TLSCert == "":
-		return usage("--tls-client-ca", s.TLSClientCA, "clients show certificates over TLS only: give --tls-cert and --tls-key, too")
+	var all []error
+	if s.TLSCert != "" && s.TLSKey == "" {
+		all = append(all, usage("--tls-key", "", "give the key of --tls-cert"))
 	}
-	return nil
+	if s.TLSKey != "" && s.TLSCert == "" {
+		all = append(all, usage("--tls-cert", "", "give the certificate of --tls-key"))
+	}
+	if s.TLSClientCA != "" && s.TLSCert == "" {
+		all = append(all, usage("--tls-client-ca", s.TLSClientCA, "clients show certificates over TLS only: give --tls-cert and --tls-key, too"))
+	}
+	return allOf(all...)
 }
 
 // reachable says what an address that other machines reach lacks; nil if nothing.
 func (s *Security) reachable(flag, listen string) error {
 	const safe = "use a loopback address, or say --insecure if the network is safe"
-	switch {
-	case s.Insecure || isSocket(listen) || loopback(listen):
+	if s.Insecure || isSocket(listen) || loopback(listen) {
 		return nil
-	case s.TLSCert == "":
-		return usage(flag, listen, "other machines reach this address, and nothing would be encrypted; give --tls-cert and --tls-key, "+safe)
-	case s.Access == "":
-		return usage(flag, listen, "other machines reach this address, and everybody might do everything; say who may do what with --access, "+safe)
 	}
-	return nil
+	var all []error
+	if s.TLSCert == "" {
+		all = append(all, usage(flag, listen, "other machines reach this address, and nothing would be encrypted; give --tls-cert and --tls-key, "+safe))
+	}
+	if s.Access == "" {
+		all = append(all, usage(flag, listen, "other machines reach this address, and everybody might do everything; say who may do what with --access, "+safe))
+	}
+	return allOf(all...)
 }
 
 func loopback(address string) bool {
