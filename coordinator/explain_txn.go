@@ -226,12 +226,18 @@ func (x *txnExplainer) obstacle(ctx context.Context, id twophase.TableID, name s
 func (x *txnExplainer) committed(ctx context.Context) {
 	done := x.Outcome.Committed
 	var lost []string
+	var rebuilt, otherwise bool
 	for i := range done.Tables {
 		d := &done.Tables[i]
 		if d.Status != twophase.StatusDiverged && d.Status != twophase.StatusNotApplied {
 			continue
 		}
 		if x.sees(d.Name) {
+			if d.Conflict != nil && d.Conflict.Detail == twophase.LostWithJournal {
+				rebuilt = true
+			} else {
+				otherwise = true
+			}
 			lost = append(lost, fmt.Sprintf("%s (%s)", d.Name, conflictWords(d.Conflict)))
 			x.Winner = x.probable(d.Table)
 		}
@@ -241,7 +247,7 @@ func (x *txnExplainer) committed(ctx context.Context) {
 	case len(lost) > 0:
 		x.State = TxnGivenUp
 		x.Text = "committed, but its change cannot be, or was not, applied on " + strings.Join(lost, ", ")
-		x.Remedy = "an operator accepts that with txcoord tables resolve NAME, if the table is frozen; make that part anew, as a new transaction under another key"
+		x.Remedy = x.givenUpRemedy(rebuilt, otherwise)
 		return
 	case done.Snapshot != 0 || !waits:
 		x.State = TxnPublished
@@ -254,6 +260,21 @@ func (x *txnExplainer) committed(ctx context.Context) {
 	if len(x.Obstacles) > 0 {
 		x.Remedy += ", once what is named below is mended"
 	}
+}
+
+// givenUpRemedy: what was lost with a journal freezes no table, and there is nothing that an
+// operator could resolve.
+func (x *txnExplainer) givenUpRemedy(rebuilt, otherwise bool) string {
+	var all []string
+	if otherwise {
+		all = append(all, "an operator accepts that with txcoord tables resolve NAME, if the table is frozen; make that part anew, as a new transaction under another key")
+	}
+	if rebuilt {
+		all = append(all, fmt.Sprintf("of what was lost at the rebuild nothing waits any more, and the key stays done: commit what is missing as a new transaction under another key, "+
+			"from the job's data or from what was staged, if the warehouse has it in _txcoord/%s/lost/%s/; or take the rows out of the tables that have them (docs/operations.md, When the journal is lost)",
+			x.c.cfg.Name, x.Outcome.Txn))
+	}
+	return strings.Join(all, ". ")
 }
 
 // standing says where a committed transaction stands, and what holds its round up; false

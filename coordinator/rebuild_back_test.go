@@ -83,6 +83,8 @@ func TestRebuildNamesWhatWentBack(t *testing.T) {
 	}
 	if x := w.explainTxn(coordinator.OutcomeRef{Key: "half"}, nil); x.State != coordinator.TxnGivenUp || !strings.Contains(x.Text, "applied on a (no log had it when the catalog was rebuilt)") {
 		t.Errorf("why half: %s", x.Text)
+	} else if strings.Contains(x.Remedy, "tables resolve") || !strings.Contains(x.Remedy, "lost/"+half.Txn.String()+"/") || !strings.Contains(x.Remedy, "another key") {
+		t.Errorf("what to do about half: %s", x.Remedy)
 	}
 	wantReason(t, "the rest of the same call", second(w.try("half", blind("b", "2"), blind("c", "2"))), coordinator.OtherDigests)
 	if o := w.commit("whole", blind("b", "3")); o.Txn != whole.Txn || w.versions("b") != 4 {
