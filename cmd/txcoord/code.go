@@ -53,6 +53,7 @@ var engines = map[string]engine{
 	},
 	"duckdb": {
 		comment: "--", before: []string{
+			"-- For DuckDB 1.5.x: the delta extension is built for one version of DuckDB each, and 2.0.1 had none yet.",
 			"-- INSTALL fetches the extension. Without a network, pip install duckdb-extension-delta of DuckDB's own version, and",
 			"-- LOAD '<site-packages>/duckdb_extension_delta/extensions/v<version>/delta.duckdb_extension', unsigned extensions allowed.",
 			"INSTALL delta;", "LOAD delta;",

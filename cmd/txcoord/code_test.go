@@ -41,6 +41,7 @@ order_items_2 = DeltaTable("s3://bucket/items2", version=4)
 t_2026 = DeltaTable("s3://bucket/2026", version=5)
 `,
 		"duckdb": `-- snapshot 7 of catalog default, 2026-11-29T12:00:00Z
+-- For DuckDB 1.5.x: the delta extension is built for one version of DuckDB each, and 2.0.1 had none yet.
 -- INSTALL fetches the extension. Without a network, pip install duckdb-extension-delta of DuckDB's own version, and
 -- LOAD '<site-packages>/duckdb_extension_delta/extensions/v<version>/delta.duckdb_extension', unsigned extensions allowed.
 INSTALL delta;

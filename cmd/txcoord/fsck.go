@@ -8,6 +8,7 @@ import (
 
 	"github.com/txcoord/txcoord/coordinator"
 	"github.com/txcoord/txcoord/lock"
+	"github.com/txcoord/txcoord/lock/boltstore"
 	"github.com/txcoord/txcoord/tables/checkpoint"
 	"github.com/txcoord/txcoord/twophase"
 )
@@ -28,6 +29,9 @@ func (c *fsckCommand) Run(ctx context.Context, s *session) (err error) {
 		return err
 	}
 	place, err := openOffline(ctx, cfg, s.Catalog, newLogger(cfg, s.err))
+	if errors.Is(err, boltstore.ErrInUse) {
+		return fmt.Errorf("%w; a server can be asked while it runs: txcoord status, txcoord doctor, txcoord tables why NAME", err)
+	}
 	if err != nil {
 		return err
 	}
@@ -80,7 +84,7 @@ func openOfflineStore(ctx context.Context, c *Config, catalog string, journal *j
 	if err != nil {
 		return nil, err
 	}
-	store, err := journal.open(ctx)
+	store, err := journal.openAlone(ctx)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open the store: %w", err), objects.Close())
 	}

@@ -41,7 +41,11 @@ func TestFsck(t *testing.T) {
 		s := &server{t: t, warehouse: warehouse, env: map[string]string{"TXCOORD_SERVER": serving(t, "--warehouse", warehouse)}}
 		s.ok("tables", "create", "orders", filepath.Join(warehouse, "orders"), "--schema", schema)
 		s.ok("tables", "create", "items", filepath.Join(warehouse, "items"), "--schema", schema)
-		wantCode(t, args, txcoord(t, nil, "", args...), 6, "in use")
+		beside := txcoord(t, nil, "", args...)
+		wantCode(t, args, beside, 6, "in use", "default.db", "end that first", "txcoord doctor")
+		if strings.Contains(beside.stderr, "a file of its own") { // which is what another server would need
+			t.Errorf("it advises %s", beside.stderr)
+		}
 	})
 	before := folderState(t, warehouse)
 	o := txcoord(t, nil, "", args...)

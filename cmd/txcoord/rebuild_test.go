@@ -29,7 +29,7 @@ func TestRebuildCommand(t *testing.T) {
 		s.ok("tables", "create", "orders", filepath.Join(warehouse, "orders"), "--schema", schema, "--mode", "exclusive")
 		s.ok("tables", "create", "items", filepath.Join(warehouse, "items"), "--schema", schema)
 		first = commit(s, "one")
-		wantCode(t, rebuild(), txcoord(t, nil, "", rebuild()...), 6, "in use")
+		wantCode(t, rebuild(), txcoord(t, nil, "", rebuild()...), 6, "in use", "end that first")
 	})
 	wantCode(t, rebuild("--yes"), txcoord(t, nil, "", rebuild("--yes")...), 6, "--supersede")
 	if err := os.Remove(filepath.Join(warehouse, "_txcoord", "default.db")); err != nil {

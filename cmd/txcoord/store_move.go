@@ -67,7 +67,7 @@ func (c *storeMove) configs(s *session) (from, to *Config, err error) {
 // leaveAndCopy ends the catalog's life in the old store, if that has not happened yet,
 // and copies what is there. Until the catalog may leave nothing is made in the new one.
 func leaveAndCopy(ctx context.Context, s *session, c *Config, source, target *journalStore) (done lock.Copied, err error) {
-	old, err := source.open(ctx)
+	old, err := source.openAlone(ctx)
 	if err != nil {
 		return done, fmt.Errorf("open the store to move from: %w", err)
 	}
@@ -87,7 +87,7 @@ func leaveAndCopy(ctx context.Context, s *session, c *Config, source, target *jo
 		return done, err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	if old, err = source.open(ctx); err != nil {
+	if old, err = source.openAlone(ctx); err != nil {
 		return done, fmt.Errorf("open the store to move from: %w", err)
 	}
 	done, err = lock.Copy(ctx, old, store, coordinator.StaysBehind)

@@ -17,7 +17,7 @@ func TestStoreMove(t *testing.T) {
 		s.ok("tables", "create", "items", filepath.Join(warehouse, "items"), "--schema", schema)
 		before = s.ok("snapshot", "get", "-o", "json")
 		args := []string{"store", "move", "--warehouse", warehouse, "--to", newStore}
-		wantCode(t, args, txcoord(t, nil, "", args...), 6, "in use")
+		wantCode(t, args, txcoord(t, nil, "", args...), 6, "in use", "end that first")
 	})
 	move := []string{"store", "move", "--warehouse", warehouse, "--to", newStore}
 	for range 2 { // the second time there is nothing left to do

@@ -89,6 +89,16 @@ type journalStore struct {
 	prepare func(context.Context) (string, error)
 }
 
+// openAlone opens the store for a command that works on it without a server: one that has it
+// open has to end, where a server would need another file.
+func (j *journalStore) openAlone(ctx context.Context) (lock.Store, error) {
+	store, err := j.open(ctx)
+	if errors.Is(err, boltstore.ErrInUse) {
+		return nil, fmt.Errorf("%s: %w: a running server, or another command, has it open; end that first", j.name, boltstore.ErrInUse)
+	}
+	return store, err
+}
+
 // find makes sense of --store.
 func (f StoreFlags) find(catalog string, env lookup, log *slog.Logger) (*journalStore, error) {
 	if !coordinator.ValidName(catalog) {
