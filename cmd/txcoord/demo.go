@@ -39,7 +39,7 @@ func (c *demoCommand) Run(ctx context.Context, s *session) (err error) {
 	if err != nil {
 		return err
 	}
-	d := &demo{session: s, warehouse: warehouse, start: time.Now(), paths: newPathReader(warehouse)}
+	d := &demo{session: s, warehouse: warehouse, another: c.Folder == "" && filepath.Base(warehouse) != demoFolder, start: time.Now(), paths: newPathReader(warehouse)}
 	if d.server, err = newDemoServer(warehouse); err != nil {
 		return err
 	}
@@ -87,6 +87,7 @@ func freshFolder(name string) (string, error) {
 type demo struct {
 	*session
 	warehouse string
+	another   bool // the folder has a number: there are demos before it
 	start     time.Time
 	server    *demoServer
 	api       *client.Client

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -124,6 +125,9 @@ func (d *demo) farewell(snapshot *txcoordv1.Snapshot) error {
 	fmt.Fprintln(d.out, "\nor in Python (pip install deltalake)")
 	fmt.Fprintln(d.out)
 	fmt.Fprint(d.out, readingCode("python", "default", snapshot))
+	if d.another {
+		fmt.Fprintf(d.out, "\n%s is another demo's, and stays as it was: where a page says %s, this one's folder is %s.\n", demoFolder, demoFolder, filepath.Base(d.warehouse))
+	}
 	_, err := fmt.Fprintf(d.out, "\nThe tables stay in %s. To serve them again:\n\n  txcoord serve --warehouse %s\n", d.warehouse, shellWord(d.warehouse))
 	return err
 }

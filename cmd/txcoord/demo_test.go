@@ -12,6 +12,7 @@ import (
 
 	"github.com/txcoord/txcoord/e2e/checker"
 	"github.com/txcoord/txcoord/e2e/readers"
+	txcoordv1 "github.com/txcoord/txcoord/proto/txcoord/v1"
 )
 
 var full = flag.Bool("demo.full", false, "run the demo at its full size")
@@ -99,6 +100,21 @@ func TestDemoFolders(t *testing.T) {
 		got, err := freshFolder("")
 		if err != nil || filepath.Base(got) != want || !filepath.IsAbs(got) {
 			t.Errorf("got %s, %v", got, err)
+		}
+	}
+}
+
+// A demo in the next free folder says that the pages' lines mean another one.
+func TestDemoSaysWhichFolderIsItsOwn(t *testing.T) {
+	for _, another := range []bool{false, true} {
+		var out strings.Builder
+		d := &demo{session: &session{out: &out}, warehouse: "/w/txcoord-demo-2", another: another}
+		if err := d.farewell(&txcoordv1.Snapshot{}); err != nil {
+			t.Fatal(err)
+		}
+		said := strings.Contains(out.String(), "where a page says txcoord-demo, this one's folder is txcoord-demo-2")
+		if said != another || !strings.Contains(out.String(), "txcoord serve --warehouse /w/txcoord-demo-2\n") {
+			t.Errorf("another: %t, and it says\n%s", another, out.String())
 		}
 	}
 }
