@@ -43,6 +43,21 @@ func TestPagesThatEndServers(t *testing.T) {
 	}
 }
 
+// TestTokenPage runs what docs/security.md says of a token and its entry, which are whole then,
+// and apart.
+func TestTokenPage(t *testing.T) {
+	runProcesses(t, needsBash(t), readPage(t, "security.md")+`
+`+"```sh"+`
+[ $(wc -w < etl.token) = 1 ]
+[ "$(stat -c %a etl.token 2>/dev/null || stat -f %Lp etl.token)" = 600 ]
+grep -q '^txcoord_' "$TXCOORD_TOKEN_FILE"
+if grep -q txcoord_ etl-entry.yaml; then exit 1; fi
+grep -q "$(printf %s "$(cat etl.token)" | { sha256sum 2>/dev/null || shasum -a 256; } | cut -d ' ' -f 1)" access.yaml
+txcoord access check access.yaml --principal token:etl
+`+"```"+`
+`, programFolder(t))
+}
+
 const etcdSection = "## etcd, step by step"
 
 // TestEtcdBackupPage runs what docs/backup.md says of etcd, with its server and its tools,
