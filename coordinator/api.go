@@ -157,7 +157,8 @@ type Committed struct {
 	Snapshot twophase.SnapshotVersion
 	// PendingReason says why the answer did not wait for PUBLISHED.
 	PendingReason string
-	// Warnings say who loses a table by its new protocol; only the call that decided has them.
+	// Warnings say who loses a table by its new protocol, and who does not find a new one;
+	// only the call that decided has them.
 	Warnings []string
 }
 

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -164,7 +165,8 @@ func (c *Catalog) joinNew(row TableInfo, digests []twophase.Digest, pieces []*pa
 		return nil, err
 	}
 	row.Name, row.URI, row.MetaDataID, row.Mode = spec.Name, spec.URI, spec.MetaDataID, twophase.Mode(spec.Mode)
-	return &part{row: row, read: pieces[0].head.Read, actions: actions, record: twophase.Part{
+	warning := strings.Join(placeWarnings(spec.URI), "; ")
+	return &part{row: row, read: pieces[0].head.Read, actions: actions, warning: warning, record: twophase.Part{
 		Table: row.ID, MetaDataID: spec.MetaDataID, Digests: digests, Read: twophase.ReadPoint{Blind: true},
 		Facts: tables.CreationFacts(actions, state.Profile()), Shape: actions.Shape(),
 		Create: &twophase.Creation{Name: spec.Name, URI: spec.URI, Mode: row.Mode, OneTxnPerVersion: spec.OneTxnPerVersion},

@@ -215,3 +215,37 @@ func (w *world) exists(name string) bool {
 	}
 	return err != nil
 }
+
+// A new table's place that some engines do not find is warned of by the call that commits it,
+// as a table that is created alone is.
+func TestNewTablesPlaceIsWarnedOf(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	at := func(name, folder string) coordinator.OnceTable {
+		out := w.creating(name)
+		out.Create.URI = w.uri(folder)
+		return out
+	}
+	warned := func(what string, o coordinator.Outcome, want int) {
+		t.Helper()
+		got := o.Committed.Warnings
+		if len(got) != want || want == 1 && (!strings.HasPrefix(got[0], "table odd") || !strings.Contains(got[0], "%20") || !strings.Contains(got[0], "delta-rs")) {
+			t.Errorf("%s: warnings %q", what, got)
+		}
+	}
+	once := []coordinator.OnceTable{at("odd", "a%2520b"), at("plain", "c%20d")}
+	warned("in one call", w.commit("once", once...), 1)
+	warned("the same call", w.commit("once", once...), 0)
+	begun, new := w.begin("staged"), at("odd2", "e%2520f")
+	part, err := w.catalog.Stage(w.ctx(), coordinator.StageRequest{Token: begun.Token, Table: "odd2", Create: new.Create})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := w.catalog.Commit(w.ctx(), coordinator.CommitRequest{
+		Token: begun.Token, Tables: []coordinator.TableParts{{Table: "odd2", Digests: []twophase.Digest{part.Digest}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	warned("staged", o, 1)
+}

@@ -2060,8 +2060,9 @@ type CommittedOutcome struct {
 	Position uint64 `protobuf:"varint,4,opt,name=position,proto3" json:"position,omitempty"`
 	// Why tables are still PENDING, in words, if the answer did not wait for them.
 	PendingReason string `protobuf:"bytes,5,opt,name=pending_reason,json=pendingReason,proto3" json:"pending_reason,omitempty"`
-	// In words, what a change of a table's protocol takes from whom: in the answer of
-	// the call that committed it, and in no later one.
+	// In words, what a change of a table's protocol takes from whom, and who does not find
+	// a new table at its place: in the answer of the call that committed it, and in no
+	// later one.
 	Warnings      []string `protobuf:"bytes,6,rep,name=warnings,proto3" json:"warnings,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
