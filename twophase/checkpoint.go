@@ -40,16 +40,13 @@ type CheckpointObject struct {
 // at the same position writes the same bytes. All objects must be durable before
 // the Checkpointed record that names the index is appended.
 //
-// What has not changed since the last call of the same series is not encoded again,
-// and keeps its name, so the cost is that of the changes. A series ends where another
-// replica's checkpoint becomes the newest: its writer removes what that one does not
-// need, so the next checkpoint from here counts on no object that is there. Like
-// Apply, a call excludes other calls of it.
+// What has not changed since the last call, or since the checkpoint that the fold was
+// loaded from, is not encoded again, and keeps its name within a series, so the cost is
+// that of the changes. A series ends where another replica's checkpoint becomes the
+// newest: its writer removes what that one does not need, so the next checkpoint from
+// here counts on no object that is there. Like Apply, a call excludes other calls of it.
 func (s *State) EncodeCheckpoint(series string) (index CheckpointObject, segments []CheckpointObject) {
-	if series != s.series {
-		clear(s.encoded)
-		s.series = series
-	}
+	s.begin(series)
 	segments = s.segments()
 	m := &recordpb.CheckpointIndex{Codec: s.codec, Head: s.headToPB()}
 	for i := range segments {
@@ -58,9 +55,28 @@ func (s *State) EncodeCheckpoint(series string) (index CheckpointObject, segment
 	return s.object("index", m), segments
 }
 
+// begin goes on in a series. What is encoded already gets its name there, and has to be
+// stored again; of what is stored the bytes are gone.
+func (s *State) begin(series string) {
+	if series == s.series {
+		return
+	}
+	s.series = series
+	for at, o := range s.encoded {
+		if o.Bytes == nil {
+			delete(s.encoded, at)
+			continue
+		}
+		s.encoded[at] = s.named("segment", o.Bytes, o.Ref.Hash)
+	}
+}
+
 func (s *State) object(kind string, m proto.Message) CheckpointObject {
 	b := mustMarshal(m)
-	h := HashOf(b)
+	return s.named(kind, b, HashOf(b))
+}
+
+func (s *State) named(kind string, b []byte, h Hash) CheckpointObject {
 	name := kind + "-" + h.String()[:checkpointNameLength]
 	if s.series != "" {
 		name += "-" + s.series
@@ -224,8 +240,9 @@ func LoadCheckpoint(index []byte, segments []*Segment) (*State, error) {
 	s.settled = make(map[TxnID]settled, outcomes)
 	for i, seg := range segments {
 		tables = append(tables, seg.pb.GetTables()...)
-		if err := s.loadPast(seg); err != nil {
-			return nil, fmt.Errorf("checkpoint segment %s: %w", m.GetSegments()[i].GetName(), err)
+		ref := refFromPB(m.GetSegments()[i])
+		if err := s.loadPast(seg, ref); err != nil {
+			return nil, fmt.Errorf("checkpoint segment %s: %w", ref.Name, err)
 		}
 	}
 	slices.SortFunc(s.snapshots, func(a, b *Snapshot) int { return cmp.Compare(a.Version, b.Version) })
@@ -245,7 +262,7 @@ func CheckpointSegments(index []byte) ([]ObjectRef, error) {
 }
 
 // loadPast takes outcomes and snapshots of a segment.
-func (s *State) loadPast(seg *Segment) error {
+func (s *State) loadPast(seg *Segment, ref ObjectRef) error {
 	for _, m := range seg.pb.GetOutcomes() {
 		id, o, err := outcomeFromPB(m)
 		if err != nil {
@@ -257,7 +274,7 @@ func (s *State) loadPast(seg *Segment) error {
 		s.decide(id, o)
 		s.compact(id)
 	}
-	if err := s.loadSettled(seg); err != nil {
+	if err := s.loadSettled(seg, ref); err != nil {
 		return err
 	}
 	for _, m := range seg.pb.GetSnapshots() {

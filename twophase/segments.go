@@ -29,6 +29,9 @@ type Segment struct {
 	settled  []settled
 	ranges   []uint64
 	attempts uint32
+	// raw are the bytes, if this build would write the same of what the segment holds:
+	// one run of outcomes of one range, in their order.
+	raw []byte
 }
 
 // DecodeSegment reads a segment's bytes, which are not to be changed afterwards: the fold
@@ -43,10 +46,16 @@ func DecodeSegment(b []byte) (*Segment, error) {
 	if f := unknownField(seg.pb, rest); f != "" {
 		return nil, fmt.Errorf("%w: unknown field in %s of a checkpoint segment", ErrUnknownRecord, f)
 	}
+	sorted := true
 	for _, run := range append(runs, seg.pb.GetSettled()...) {
-		if err := seg.skim(run); err != nil {
+		inOrder, err := seg.skim(run)
+		if err != nil {
 			return nil, err
 		}
+		sorted = sorted && inOrder
+	}
+	if len(runs) == 1 && len(rest) == 0 && sorted && len(seg.ids) > 0 && seg.ranges[0] == seg.ranges[len(seg.ranges)-1] {
+		seg.raw = b
 	}
 	return seg, nil
 }
@@ -71,23 +80,26 @@ func cutSettled(b []byte) (runs [][]byte, rest []byte) {
 }
 
 // skim takes a run of outcomes, and looks no further than to know where they were decided,
-// and at which attempts.
-func (seg *Segment) skim(run []byte) error {
+// and at which attempts. It reports whether they stand in the order of their decision.
+func (seg *Segment) skim(run []byte) (sorted bool, err error) {
 	u := unpacker{b: run}
-	for len(u.b) > 0 {
+	sorted = true
+	for lastAt, lastIndex := uint64(0), uint64(0); len(u.b) > 0; {
 		id := u.txn()
 		b := settled(u.raw(u.count(1)))
 		at := unpacker{b: b}
-		position := at.uint()
-		_, _ = at.uint(), at.int() // its place in the entry, and the time
+		position, index := at.uint(), at.uint()
+		_ = at.int() // the time
 		attempt := at.committedAttempt()
 		if at.bad || u.bad {
-			return errCompact
+			return false, errCompact
 		}
 		seg.attempts = max(seg.attempts, attempt)
+		sorted = sorted && (position > lastAt || position == lastAt && index >= lastIndex)
+		lastAt, lastIndex = position, index
 		seg.ids, seg.settled, seg.ranges = append(seg.ids, id), append(seg.settled, b), append(seg.ranges, position/positionsPerSegment)
 	}
-	return nil
+	return sorted, nil
 }
 
 // segment names one by its kind and its place among those of the kind.

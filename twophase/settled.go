@@ -340,8 +340,10 @@ func (s *State) outcomesToPB(at uint64) *recordpb.Segment {
 	return &seg
 }
 
-// loadSettled takes the outcomes of a segment. The state holds its bytes from then on.
-func (s *State) loadSettled(seg *Segment) error {
+// loadSettled takes the outcomes of a segment. The state holds its bytes from then on, and
+// makes the next checkpoint of them where they have not changed: to encode hundreds of
+// thousands of outcomes, soon after a start, holds up everybody.
+func (s *State) loadSettled(seg *Segment, ref ObjectRef) error {
 	s.attempts = max(s.attempts, seg.attempts)
 	for i, id := range seg.ids {
 		n := len(s.settled)
@@ -357,8 +359,12 @@ func (s *State) loadSettled(seg *Segment) error {
 		at := ranges[0]
 		if s.ranges[at] == nil {
 			s.ranges[at] = ids[:n:n]
+			if seg.raw != nil {
+				s.encoded[segment{outcomeSegments, at}] = s.named("segment", seg.raw, ref.Hash)
+			}
 		} else {
 			s.ranges[at] = append(s.ranges[at], ids[:n]...)
+			delete(s.encoded, segment{outcomeSegments, at})
 		}
 		ids, ranges = ids[n:], ranges[n:]
 	}
