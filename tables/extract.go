@@ -258,6 +258,11 @@ func (r *replay) takeExtract(l *Log, x *extract, c *ListedCheckpoint) error {
 // Load is LiveState and NewView in one, from the extract of the checkpoint where there is
 // one (LogConfig.Extracts): a fraction of the time. The state's files are the view's, and it
 // is good for its profile, TailOf and Skipped. Errors are those of LiveState.
+//
+// The version is one that a journal recorded, or that the caller read from the log or put
+// there, and so are those below it: whoever did that made them durable before, and commits
+// are not made so once more (objstore.Durable). After a crash there may be thousands of
+// young ones, of which each would be synced.
 func (l *Log) Load(ctx context.Context, at twophase.Version) (*View, *State, error) {
 	r, err := l.brief(ctx, at, LiveActions)
 	if err != nil {
@@ -279,12 +284,17 @@ func (r *replay) view() *View {
 // rows.
 func (l *Log) brief(ctx context.Context, at twophase.Version, what Portion) (*replay, error) {
 	r := newReplay(l.URI)
-	r.what, r.brief = what, true
+	r.what, r.brief, r.recorded = what, true, true
 	err := l.replay(ctx, r, at)
 	if err == nil && r.live != nil && what == LiveActions && r.state.profile.inForce.has("rowTracking") {
-		r = newReplay(l.URI)
-		r.what = what
-		err = l.replay(ctx, r, at)
+		return l.whole(ctx, at)
 	}
 	return r, err
+}
+
+// whole replays the log without an extract.
+func (l *Log) whole(ctx context.Context, at twophase.Version) (*replay, error) {
+	r := newReplay(l.URI)
+	r.what, r.recorded = LiveActions, true
+	return r, l.replay(ctx, r, at)
 }

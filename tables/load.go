@@ -154,6 +154,9 @@ func (l *Log) replayFrom(ctx context.Context, r *replay, listing *Listing, c *Li
 	if err != nil {
 		return err
 	}
+	if r.recorded {
+		ctx = objstore.Durable(ctx)
+	}
 	if err := l.readCommits(ctx, r, commits); err != nil {
 		return err
 	}

@@ -180,7 +180,9 @@ type replay struct {
 	what Portion
 	// brief: a checkpoint may be replayed from its extract. Then live has the files, and
 	// the state has none.
-	brief    bool
+	brief bool
+	// recorded: the commits are durable, since a journal says what they hold.
+	recorded bool
 	live     *viewFiles
 	place    place
 	protocol *Protocol
@@ -210,7 +212,7 @@ func (r *replay) begin(file string) {
 // restart forgets what was read.
 func (r *replay) restart() {
 	again := newReplay(r.uri)
-	again.what, again.brief, again.seen, again.restarted = r.what, r.brief, r.seen, r.restarted
+	again.what, again.brief, again.recorded, again.seen, again.restarted = r.what, r.brief, r.recorded, r.seen, r.restarted
 	*r = *again
 	if r.restarted != nil {
 		r.restarted()

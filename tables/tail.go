@@ -40,9 +40,9 @@ func (t *Tail) Version() twophase.Version { return t.version }
 // Profile is the table's at that version.
 func (t *Tail) Profile() *Profile { return t.profile }
 
-// Tail replays the log up to a version. Errors are those of State. Files are read only
-// where the table has row tracking: whoever comes back with much to publish is not to wait
-// for live sets.
+// Tail replays the log up to a version, which is one that Load takes. Errors are those of
+// State. Files are read only where the table has row tracking: whoever comes back with much
+// to publish is not to wait for live sets.
 func (l *Log) Tail(ctx context.Context, at twophase.Version) (*Tail, error) {
 	t, _, err := l.TailAndView(ctx, at)
 	return t, err
@@ -58,9 +58,10 @@ func (l *Log) TailAndView(ctx context.Context, at twophase.Version) (*Tail, *Vie
 	s := r.state
 	var v *View
 	if s.profile.inForce.has("rowTracking") {
-		if s, err = l.LiveState(ctx, s.version); err != nil {
+		if r, err = l.whole(ctx, s.version); err != nil {
 			return nil, nil, err
 		}
+		s = r.state
 	} else if r.live != nil {
 		v = r.view()
 	}

@@ -60,7 +60,7 @@ func (s *Store) taken(in *folder, key string) error {
 	case err != nil:
 		return err
 	case st.file() || st.link():
-		o, _, err := s.openIn(in, key)
+		o, _, err := s.openIn(in, key, false)
 		if err == nil {
 			return errors.Join(objstore.ErrExists, o.Close())
 		}

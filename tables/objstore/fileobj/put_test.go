@@ -142,6 +142,28 @@ func TestYoungObjectsOfOthersAreSettled(t *testing.T) {
 	check("turned off", nil)
 }
 
+// What is known to be durable is not made so once more by a read, and is by a put that it
+// refuses.
+func TestDurableObjectsAreNotSettled(t *testing.T) {
+	s := open(t, t.TempDir(), fileobj.Config{})
+	if err := os.WriteFile(filepath.Join(s.dir, "k"), []byte("x"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	got := steps(s)
+	ctx := objstore.Durable(t.Context())
+	_, _, err := s.Get(ctx, "k", objstore.Range{})
+	_, statErr := s.Stat(ctx, "k")
+	if err := errors.Join(err, statErr); err != nil || len(*got) > 0 {
+		t.Errorf("%v, %q", err, *got)
+	}
+	if err := s.PutIfAbsent(ctx, "k", nil); !errors.Is(err, objstore.ErrExists) {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"sync file", "sync folder"}, *got); diff != "" {
+		t.Errorf("a refused put (-want +got):\n%s", diff)
+	}
+}
+
 // A lost race against a writer that died before its folder was durable.
 func TestRefusalByLinkIsSettledToo(t *testing.T) {
 	s := open(t, t.TempDir(), fileobj.Config{})

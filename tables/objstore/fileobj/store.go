@@ -25,7 +25,8 @@ type Config struct {
 	// in memory only (most Delta writers never sync), or its writer may have died
 	// before it was durable. It is synced before Get or Stat answer, so that nothing
 	// durable is built on something that a power failure takes back. Default 1 min,
-	// longer than kernels hold back dirty pages; negative turns it off.
+	// longer than kernels hold back dirty pages; negative turns it off. What is read
+	// with objstore.Durable is not synced.
 	SettleWithin time.Duration
 	// Prune says whether a folder, given with a leading and a trailing slash, is
 	// removed when a Delete leaves it empty. Default: never.
@@ -149,11 +150,12 @@ func (s *Store) open(ctx context.Context, key string) (*os.File, objstore.Info, 
 		return nil, objstore.Info{}, err
 	}
 	defer in.close()
-	return s.openIn(in, key)
+	return s.openIn(in, key, objstore.IsDurable(ctx))
 }
 
-// openIn opens the object of a key in its folder.
-func (s *Store) openIn(in *folder, key string) (*os.File, objstore.Info, error) {
+// openIn opens the object of a key in its folder, and settles one that is not known to be
+// durable.
+func (s *Store) openIn(in *folder, key string, durable bool) (*os.File, objstore.Info, error) {
 	f, err := s.openObject(in, key)
 	if absent(err) {
 		return nil, objstore.Info{}, objstore.ErrNotFound
@@ -165,7 +167,7 @@ func (s *Store) openIn(in *folder, key string) (*os.File, objstore.Info, error) 
 	switch {
 	case err == nil && !st.file():
 		err = objstore.ErrNotFound
-	case err == nil:
+	case err == nil && !durable:
 		err = s.settle(f, in, key, st)
 	}
 	if err != nil {
