@@ -63,17 +63,30 @@ func (c *Catalog) answer(ctx context.Context, ref txnRef, want content, wait Wai
 // are safe, by a server that knew better. What it is told is not final (R5): the same call
 // finds out, where the catalog goes on, that it is committed, or commits it there. What is
 // published is in the logs, from which a rebuild knows it.
-func (c *Catalog) doubt(o Outcome) error {
+func (c *Catalog) doubt(o Outcome) error { return c.doubtful(o, "transaction "+o.Txn.String()) }
+
+// doubtAbout is doubt about any of several, which a list says nothing else of: who asks for it
+// may not see the one that it is about.
+func (c *Catalog) doubtAbout(all []Outcome) error {
+	for _, o := range all {
+		if err := c.doubtful(o, "a transaction of the list"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Catalog) doubtful(o Outcome, what string) error {
 	if o.Committed == nil || o.Committed.Snapshot != 0 {
 		return nil
 	}
 	const remedy = "it was decided here and is not published: repeat the call where the catalog is served, when that is settled; only that answer counts"
 	var why *Error
 	if stopped := c.ledger.stopped(); errors.As(c.ledgerError(stopped), &why) && why.Reason == JournalContradiction {
-		return &Error{Reason: JournalContradiction, Message: fmt.Sprintf("transaction %s: %s; %s", o.Txn, why.Message, remedy), Cause: stopped}
+		return &Error{Reason: JournalContradiction, Message: fmt.Sprintf("%s: %s; %s", what, why.Message, remedy), Cause: stopped}
 	}
 	if to := c.MovedTo(); isRebuilt(to) {
-		return &Error{Reason: StoreUnavailable, Message: fmt.Sprintf("transaction %s: this journal has ended, and the catalog goes on as %s; %s", o.Txn, to, remedy)}
+		return &Error{Reason: StoreUnavailable, Message: fmt.Sprintf("%s: this journal has ended, and the catalog goes on as %s; %s", what, to, remedy)}
 	}
 	return nil
 }

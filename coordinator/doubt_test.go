@@ -41,6 +41,10 @@ func TestDecidedInAJournalThatIsGivenUp(t *testing.T) {
 			}
 			pending := old.background("pending", blind("t", "pending"))
 			old.eventually("it is decided", func() bool { return old.info("t").Pending == 1 })
+			newest, err := old.catalog.List(old.ctx(), coordinator.ListRequest{IncludeDecided: true, PageSize: 1})
+			if err != nil || len(newest.Decided) != 1 || newest.Decided[0].Committed == nil {
+				t.Fatalf("while nobody doubts it: %+v, %v", newest, err)
+			}
 
 			w := &world{t: t, dir: old.dir, objects: old.objects, store: old.store}
 			if c.elsewhere {
@@ -61,6 +65,14 @@ func TestDecidedInAJournalThatIsGivenUp(t *testing.T) {
 			}
 			if again, err := old.try("done", blind("t", "done")); err != nil || again.Txn != done.Txn {
 				t.Errorf("what is published, again: %+v, %v", again, err)
+			}
+
+			older, err := old.catalog.List(old.ctx(), coordinator.ListRequest{IncludeDecided: true, PageToken: newest.NextPage})
+			if err != nil || len(older.Decided) != 1 || older.Decided[0].Txn != done.Txn {
+				t.Errorf("a page of what is published: %+v, %v", older, err)
+			}
+			if _, err := old.catalog.List(old.ctx(), coordinator.ListRequest{}); err != nil {
+				t.Errorf("a list of what is open: %v", err)
 			}
 
 			if o, _, _ := w.catalog.Outcome(w.ctx(), coordinator.OutcomeRequest{OutcomeRef: coordinator.OutcomeRef{Key: "pending"}}); o.Committed != nil {
@@ -93,8 +105,10 @@ func (w *world) saysNothingOf(key string, waited error, reason coordinator.Reaso
 	w.t.Helper()
 	_, _, asked := w.catalog.Outcome(w.ctx(), coordinator.OutcomeRequest{OutcomeRef: coordinator.OutcomeRef{Key: key}})
 	_, begun := w.catalog.Begin(w.ctx(), coordinator.BeginRequest{Key: key})
+	_, listed := w.catalog.List(w.ctx(), coordinator.ListRequest{IncludeDecided: true})
+	_, explained := w.catalog.ExplainTxn(w.ctx(), coordinator.OutcomeRef{Key: key}, nil)
 	for what, err := range map[string]error{
-		"who waited": waited, "who asks": asked, "who begins": begun,
+		"who waited": waited, "who asks": asked, "who begins": begun, "who lists": listed, "who asks why": explained,
 		"who repeats it":     second(w.try(key, blind("t", key))),
 		"who adds to it":     second(w.try(key, blind("t", key), blind("t2", key))),
 		"who has other rows": second(w.try(key, blind("t", "others"))),

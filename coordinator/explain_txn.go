@@ -96,6 +96,9 @@ func (c *Catalog) ExplainTxn(ctx context.Context, ref OutcomeRef, sees func(name
 		return TxnExplanation{}, err
 	}
 	x.attempts()
+	if err := c.doubtAbout(x.Attempts); err != nil {
+		return TxnExplanation{}, err
+	}
 	switch {
 	case x.State != 0:
 	case o.Aborted != nil:

@@ -218,7 +218,8 @@ func (c *Catalog) abort(ctx context.Context, ref txnRef, rule twophase.Rule, rea
 	return o, nil
 }
 
-// List lists open transactions and, if asked for, decided ones.
+// List lists open transactions and, if asked for, decided ones; not a page with one that there
+// is doubt about.
 func (c *Catalog) List(_ context.Context, r ListRequest) (Listed, error) {
 	size := pageSize(r.PageSize)
 	var filter twophase.TableID
@@ -243,6 +244,9 @@ func (c *Catalog) List(_ context.Context, r ListRequest) (Listed, error) {
 	}
 	if r.IncludeDecided {
 		out.Decided, out.NextPage = c.decidedPage(filter, before, size)
+		if err := c.doubtAbout(out.Decided); err != nil {
+			return Listed{}, err
+		}
 	}
 	return out, nil
 }
