@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sort"
+	"strings"
 	"time"
 
 	"github.com/txcoord/txcoord/bench/measure"
@@ -25,6 +26,7 @@ const (
 	B3KeptUp  = 0.9
 	b3Own     = 3
 	b3Skew    = 0.99
+	b3Shared  = 8
 )
 
 // b3Shape is which tables transactions are over.
@@ -41,6 +43,7 @@ func b3Shapes(tables int) []b3Shape {
 		{"three of its own", func(w, _ int) []int { return []int{b3Own * w, b3Own*w + 1, b3Own*w + 2} }},
 		{"any one", func(w, n int) []int { return []int{dice(w, n).IntN(tables)} }},
 		{fmt.Sprintf("any one, Zipf %v", b3Skew), func(w, n int) []int { return []int{zipf.draw(dice(w, n).Float64())} }},
+		{fmt.Sprintf("one of %d for all", b3Shared), func(w, _ int) []int { return []int{w % b3Shared} }},
 	}
 }
 
@@ -136,7 +139,24 @@ func b3(ctx context.Context, c Config, s b3Shape, writers int, entries []*entry,
 		r.Add(s.name, e.name, t.rate(), fmt.Sprintf("%.0f-%.0f", low, high), t.publishedRate(), t.aborted, t.samples.Median(),
 			t.samples.Quantile(0.99), t.share(), t.rest, requests)
 	}
+	b3Turns(c.Judged, s.name, entries, bursts, r)
 	return nil
+}
+
+// b3Turns notes how often other servers of ours answered, beside the judged one in the same
+// round.
+func b3Turns(judged, shape string, entries []*entry, bursts [][]burst, r *measure.Result) {
+	at := slices.IndexFunc(entries, func(e *entry) bool { return e.name == judged })
+	for i, e := range entries {
+		if at < 0 || len(bursts[i]) < 2 || !strings.HasPrefix(e.name, judged+"-") {
+			continue
+		}
+		var x []float64
+		for n, b := range bursts[i] {
+			x = append(x, b.rate()/max(bursts[at][n].rate(), 1))
+		}
+		r.Note("%s, %s, acknowledged/s, x that of %s in the same round: %s.", e.name, shape, judged, about(x))
+	}
 }
 
 func b3Goals(c Config, shapes []b3Shape, seen b3Seen, r *measure.Result) {

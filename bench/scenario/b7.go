@@ -32,10 +32,11 @@ func B7(ctx context.Context, c Config) (*measure.Result, error) {
 		Columns: []string{"contender", "transactions", "store MB", "server MB", "temporary objects", "entries per transaction", "requests per transaction"},
 	}
 	for _, k := range c.Contenders {
-		if k.Name() != c.Judged && k.Name() != "dstor" {
+		ours := strings.HasPrefix(k.Name(), c.Judged)
+		if !ours && k.Name() != "dstor" {
 			continue
 		}
-		if err := b7(ctx, c, counting(k), r); err != nil {
+		if err := b7(ctx, c, counting(k), ours, r); err != nil {
 			return nil, fmt.Errorf("B7 %s: %w", k.Name(), err)
 		}
 	}
@@ -46,7 +47,7 @@ func B7(ctx context.Context, c Config) (*measure.Result, error) {
 	return r, nil
 }
 
-func b7(ctx context.Context, c Config, k contend.Contender, r *measure.Result) (err error) {
+func b7(ctx context.Context, c Config, k contend.Contender, ours bool, r *measure.Result) (err error) {
 	e, err := c.open(ctx, "b7", k, c.Spread)
 	if err != nil {
 		return err
@@ -54,7 +55,7 @@ func b7(ctx context.Context, c Config, k contend.Contender, r *measure.Result) (
 	defer func() { err = errors.Join(err, e.session.Close()) }()
 	writers := slices.Max(c.Writers)
 	looks, each := b7Looks, max(c.Growth/writers/b7Looks, 1)
-	if e.name != c.Judged {
+	if !ours {
 		looks, each = 1, max(min(b7Peers, c.Growth)/writers, 1)
 	}
 	made := 0

@@ -90,10 +90,10 @@ func TestB3(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := text(t, r)
-	if len(r.Rows) != 8 || len(r.Goals) != 7 {
-		t.Errorf("%d rows and %d goals, want 8 and 7", len(r.Rows), len(r.Goals))
+	if len(r.Rows) != 10 || len(r.Goals) != 8 {
+		t.Errorf("%d rows and %d goals, want 10 and 8", len(r.Rows), len(r.Goals))
 	}
-	for _, want := range []string{"one of its own +seq .* put 1\n", "three of its own +occ .* put 3\n", "Zipf 0.99 / any one"} {
+	for _, want := range []string{"one of its own +seq .* put 1\n", "one of 8 for all +occ ", "three of its own +occ .* put 3\n", "Zipf 0.99 / any one"} {
 		if !regexp.MustCompile(want).MatchString(s) {
 			t.Errorf("%s is not in it", want)
 		}

@@ -23,6 +23,8 @@ type Options struct {
 	Stalls bool
 	// Etcd is the host:port of one that holds the store, below EtcdPrefix; empty: a file.
 	Etcd string
+	// Ungathered: it waits before no entry for those whom the one before has answered.
+	Ungathered bool
 }
 
 // Launch prepares the running binary as a server.
@@ -41,7 +43,7 @@ func Launch(dir string, o Options) (contend.Running, error) {
 	p, err := contend.NewProcess(binary, dir, func(address string) []string {
 		return []string{
 			Command, "-listen", address, "-counts", counts, "-dir", dir, "-profile", o.Profile, fmt.Sprintf("-simulated=%t", o.Simulated),
-			fmt.Sprintf("-stalls=%t", o.Stalls), "-etcd", o.Etcd,
+			fmt.Sprintf("-stalls=%t", o.Stalls), "-etcd", o.Etcd, fmt.Sprintf("-ungathered=%t", o.Ungathered),
 		}
 	})
 	if err != nil {

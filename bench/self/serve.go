@@ -54,6 +54,7 @@ func parse(args []string) (options, error) {
 	f.BoolVar(&o.Simulated, "simulated", false, "stores that are as slow as those behind a network")
 	f.BoolVar(&o.Stalls, "stalls", false, "an object store that can be made to fail")
 	f.StringVar(&o.Etcd, "etcd", "", "host:port of an etcd for the store")
+	f.BoolVar(&o.Ungathered, "ungathered", false, "waits before no entry for those whom the one before has answered")
 	return o, f.Parse(args)
 }
 
@@ -96,6 +97,9 @@ func Serve(ctx context.Context, args []string) (err error) {
 	}
 	if o.Simulated {
 		limits.FilePutParallel = simulatedPuts
+	}
+	if o.Ungathered {
+		limits.GatherAtMost = 1
 	}
 	counter := &contend.Counter{Aside: swept}
 	catalog, err := coordinator.Open(ctx, coordinator.Config{
