@@ -2,11 +2,11 @@ package main
 
 import (
 	"github.com/txcoord/txcoord/bench/contend"
+	"github.com/txcoord/txcoord/bench/scenario"
 	"github.com/txcoord/txcoord/bench/self"
 )
 
-// ungatheredName is txcoord that waits for nobody before an entry.
-const ungatheredName = "txcoord-ungathered"
+const ungatheredName = "txcoord" + scenario.Ungathered
 
 // ungathered is a contender whose server does not wait before an entry for those whom the
 // one before has answered.

@@ -32,7 +32,7 @@ func B7(ctx context.Context, c Config) (*measure.Result, error) {
 		Columns: []string{"contender", "transactions", "store MB", "server MB", "temporary objects", "entries per transaction", "requests per transaction"},
 	}
 	for _, k := range c.Contenders {
-		ours := strings.HasPrefix(k.Name(), c.Judged)
+		ours := k.Name() == c.Judged || k.Name() == c.Judged+Ungathered
 		if !ours && k.Name() != "dstor" {
 			continue
 		}

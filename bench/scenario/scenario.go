@@ -73,6 +73,9 @@ const Decided = "-decided"
 // traces, and a token that each call shows.
 const Observed = "-observed"
 
+// Ungathered is how the name of a contender ends that waits for nobody before an entry.
+const Ungathered = "-ungathered"
+
 // Benchmark is one of the benchmarks.
 type Benchmark func(context.Context, Config) (*measure.Result, error)
 
