@@ -36,6 +36,7 @@ type Catalog struct {
 	checkpoints *checkpoints
 	sweeper     *sweeper
 	bundler     *bundler
+	urgent      urgent
 	memory      *memory
 	recorded    *identities
 	backlog     *backlog

@@ -27,6 +27,10 @@ func (c *Catalog) Commit(ctx context.Context, r CommitRequest) (Outcome, error) 
 }
 
 func (c *Catalog) commit(ctx context.Context, ref txnRef, r CommitRequest) (Outcome, error) {
+	if r.Wait != WaitDecided {
+		c.urgent.enter(ref.id)
+		defer c.urgent.leave(ref.id)
+	}
 	rows, err := c.targets(ref.id, r.Tables)
 	if err != nil {
 		return Outcome{}, err

@@ -106,6 +106,7 @@ type Limits struct {
 	CheckpointRecords int           // records between checkpoints, should that come first; 16,384
 	PutParallel       int           // puts in flight over all rounds, of tables in buckets; 256
 	FilePutParallel   int           // the same of tables in local folders; 32
+	FilePutUnhurried  int           // of those, puts that no caller waits for; 8
 	GatherAtMost      time.Duration // before an entry, for those whom the one before has answered; 20 ms; 1 ns for never
 	MapEvery          int           // snapshots between full manifest maps; 1,000
 	ManifestSnapshots int           // snapshots of one manifest file at most; 1,000
@@ -152,6 +153,7 @@ func (l Limits) withDefaults() Limits {
 	def(&l.CheckpointRecords, 16_384)
 	def(&l.PutParallel, 256)
 	def(&l.FilePutParallel, 32)
+	def(&l.FilePutUnhurried, 8)
 	def(&l.GatherAtMost, 20*time.Millisecond)
 	def(&l.MapEvery, 1000)
 	def(&l.ManifestSnapshots, 1000)

@@ -77,7 +77,7 @@ func (r *Returning) Awaited(ctx context.Context) (awaited bool, came, missing in
 }
 
 // TakePlace waits for a place to put into a table, among those of limits.
-func TakePlace(l Limits) func(ctx context.Context, uri string) (leave func(), err error) {
+func TakePlace(l Limits) func(ctx context.Context, uri string, hurry bool) (leave func(), err error) {
 	return newPutPlaces(l).take
 }
 

@@ -30,6 +30,10 @@ func (c *Catalog) CommitOnce(ctx context.Context, r OnceRequest) (Outcome, strin
 }
 
 func (c *Catalog) commitOnce(ctx context.Context, ref txnRef, r OnceRequest) (Outcome, string, error) {
+	if r.Wait != WaitDecided {
+		c.urgent.enter(ref.id)
+		defer c.urgent.leave(ref.id)
+	}
 	want, decided, err := c.decidedOnce(ref, r)
 	if err != nil {
 		return Outcome{}, "", err

@@ -20,10 +20,10 @@ import (
 // Tables in local folders wait for one another, and hold up none in a bucket.
 func TestPutPlaces(t *testing.T) {
 	t.Parallel()
-	take := coordinator.TakePlace(coordinator.Limits{FilePutParallel: 1, PutParallel: 2, PutDeadline: time.Hour})
+	take := coordinator.TakePlace(coordinator.Limits{FilePutParallel: 1, FilePutUnhurried: 1, PutParallel: 2, PutDeadline: time.Hour})
 	taken := func(uri string) func() {
 		t.Helper()
-		leave, err := take(t.Context(), uri)
+		leave, err := take(t.Context(), uri, true)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -33,7 +33,7 @@ func TestPutPlaces(t *testing.T) {
 	end()
 	full := func(uri string) {
 		t.Helper()
-		if _, err := take(over, uri); !errors.Is(err, context.Canceled) {
+		if _, err := take(over, uri, true); !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: %v, want to wait", uri, err)
 		}
 	}
@@ -44,6 +44,91 @@ func TestPutPlaces(t *testing.T) {
 	full("s3://lake/b")
 	leave()
 	taken("file:///lake/b")
+}
+
+// Versions that nobody waits for get few of the places in local folders, and take none while
+// they wait for those. In buckets they get any.
+func TestUnhurriedPlaces(t *testing.T) {
+	t.Parallel()
+	take := coordinator.TakePlace(coordinator.Limits{FilePutParallel: 2, FilePutUnhurried: 1, PutParallel: 2, PutDeadline: time.Hour})
+	over, end := context.WithCancel(t.Context())
+	end()
+	taken := func(uri string, hurry bool) func() {
+		t.Helper()
+		leave, err := take(t.Context(), uri, hurry)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return leave
+	}
+	full := func(uri string, hurry bool) {
+		t.Helper()
+		if _, err := take(over, uri, hurry); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s, hurry %v: %v, want to wait", uri, hurry, err)
+		}
+	}
+	leave := taken("file:///lake/a", false)
+	full("file:///lake/b", false)
+	hurried := taken("file:///lake/c", true)
+	full("file:///lake/d", true)
+	leave()
+	leave = taken("file:///lake/d", true)
+	full("file:///lake/b", false) // it has the place that few have, and none of all: it gives it back
+	hurried()
+	leave()
+	taken("file:///lake/b", false)
+	taken("file:///lake/c", true)
+	taken("s3://lake/a", false)
+	taken("s3://lake/b", false)
+	full("s3://lake/c", false)
+}
+
+// What somebody waits for is published while the places hang of what nobody waits for, who
+// get no more of them.
+func TestPublishedPastWhatNobodyWaitsFor(t *testing.T) {
+	t.Parallel()
+	gate := newGate()
+	var came atomic.Int32
+	w := &world{wrapObjects: func(s objstore.Store) objstore.Store {
+		return objtest.Faulty{Store: gate.over(s), Hook: func(_ context.Context, op objtest.Op) objtest.Fate {
+			if op.Kind == objtest.PutIfAbsent && strings.HasSuffix(op.Key, "/_delta_log/00000000000000000002.json") && op.Key[0] != 'w' {
+				came.Add(1)
+			}
+			return objtest.Done()
+		}}
+	}}
+	w.cfg.Limits.FilePutUnhurried, w.cfg.Limits.PutDeadline = 1, time.Hour
+	w.open(t)
+	for _, name := range []string{"a", "b", "waited"} {
+		w.create(name, twophase.ModeOpen)
+		w.fence(name, true)
+	}
+	w.settle()
+	gate.hold("a/_delta_log/00000000000000000002.json", "b/_delta_log/00000000000000000002.json")
+	t.Cleanup(gate.release)
+	for _, name := range []string{"a", "b"} {
+		if _, err := w.decided(name, blind(name, "1")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.eventually("one of them is put", func() bool { return came.Load() > 0 })
+	if o := w.commit("by one call", blind("waited", "1")); o.Committed.Snapshot == 0 {
+		t.Errorf("%+v", o.Committed)
+	}
+	begun := w.begin("by token")
+	staged := w.stage(begun.Token, blind("waited", "2"))
+	o, err := w.catalog.Commit(w.ctx(), coordinator.CommitRequest{Token: begun.Token, Tables: []coordinator.TableParts{parts("waited", staged.Digest)}})
+	if err != nil || o.Committed.Snapshot == 0 {
+		t.Errorf("%+v, %v", o.Committed, err)
+	}
+	if n, a, b := came.Load(), w.info("a").Pending, w.info("b").Pending; n != 1 || a+b != 2 {
+		t.Errorf("%d puts at once that nobody waits for, and %d and %d changes pending; want one, and one of each", n, a, b)
+	}
+	gate.release()
+	w.settle()
+	if a, b := w.versions("a"), w.versions("b"); a != 3 || b != 3 {
+		t.Errorf("%d and %d versions, want three of each", a, b)
+	}
 }
 
 // A disk that hangs under one table, and heeds no deadline, takes no place from the others for

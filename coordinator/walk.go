@@ -192,7 +192,7 @@ func (c *Catalog) contradiction(ctx context.Context, t *handle, why string) erro
 // its sight old.
 func (c *Catalog) walkOnce(ctx context.Context, t *handle, in twophase.WalkInput, glance uint64) (twophase.WalkEffect, error) {
 	if !in.LookUp && len(in.Changes) > 0 {
-		leave, err := c.publisher.puts.take(ctx, t.uri)
+		leave, err := c.publisher.puts.take(ctx, t.uri, in.GiveUp != nil || c.urgent.any(in.Changes))
 		if err != nil {
 			return nil, err
 		}

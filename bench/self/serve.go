@@ -96,7 +96,7 @@ func Serve(ctx context.Context, args []string) (err error) {
 		files, limits = stall, coordinator.Limits{}
 	}
 	if o.Simulated {
-		limits.FilePutParallel = simulatedPuts
+		limits.FilePutParallel, limits.FilePutUnhurried = simulatedPuts, simulatedPuts
 	}
 	if o.Ungathered {
 		limits.GatherAtMost = 1

@@ -51,6 +51,7 @@ var limits = []limit{
 	{"put_parallel", "puts in flight over all tables in buckets", "256", func(c *Config) any { return &c.coordinator.PutParallel }},
 	{"gather_at_most", "before an entry, for those whom the entry before has answered that their tables are published, where several shared that or others wait for the same tables; as long again for calls on their way; every entry waits so, whatever is in it; 1ns for never", "20ms", func(c *Config) any { return &c.coordinator.GatherAtMost }},
 	{"put_parallel_files", "puts in flight over all tables in local folders", "32", func(c *Config) any { return &c.coordinator.FilePutParallel }},
+	{"put_parallel_unhurried", "of `put_parallel_files`, for versions that no caller waits for: what is decided meanwhile shares the next", "8", func(c *Config) any { return &c.coordinator.FilePutUnhurried }},
 	{"put_deadline", "of one commit file's put", "30s", func(c *Config) any { return &c.coordinator.PutDeadline }},
 	{"freeze_after", "that a table may hold a round up before it is frozen", "30s", func(c *Config) any { return &c.coordinator.FreezeAfter }},
 	{"poll_interval", "between looks at tables that others may write", "5s", func(c *Config) any { return &c.coordinator.PollInterval }},
