@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -149,7 +150,7 @@ func also(env lookup, name, value string) lookup {
 
 // once leaves out what is said already: a bucket of a store is looked at twice.
 func once(err error) error {
-	all, ok := err.(mistakes)
+	all, ok := errors.AsType[mistakes](err)
 	if !ok {
 		return err
 	}
