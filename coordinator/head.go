@@ -40,12 +40,15 @@ const entriesAhead = 32
 
 // foldBegun folds what the journal held when it was opened. A start that read one entry
 // after the other would wait for as many round trips; so the next ones are read and
-// decoded while those before are folded.
+// decoded while those before are folded. Others may fold meanwhile, and get ahead of it:
+// what follows a transaction that released a table reads the head (disclaim). So it goes by
+// the entries that it has read, and not by the fold.
 func (c *Catalog) foldBegun(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
-	read := c.readAhead(ctx, c.next())
+	from := c.next()
+	read := c.readAhead(ctx, from)
 	defer func() { cancel(); _, _ = read() }() // nobody reads any more once Open has returned
-	for from := c.next(); from < c.startHead; from = c.next() {
+	for from < c.startHead {
 		window, err := read()
 		if stopsLedger(err) {
 			return c.ledgerError(c.lapped(err))
@@ -53,7 +56,8 @@ func (c *Catalog) foldBegun(ctx context.Context) error {
 		if err != nil {
 			return c.storeError(err)
 		}
-		read = c.readAhead(ctx, from+twophase.Position(len(window)))
+		from += twophase.Position(len(window))
+		read = c.readAhead(ctx, from)
 		for _, r := range window {
 			if err := c.ledger.fold(r); err != nil {
 				return c.ledgerError(err)
