@@ -149,7 +149,7 @@ type matrixOp struct {
 	lines []string
 }
 
-const dvField = `,"deletionVector":{"storageType":"u","pathOrInlineDv":"v","sizeInBytes":1,"cardinality":1}`
+const dvField = `,"deletionVector":{"storageType":"u","pathOrInlineDv":"0000000000000000000v","sizeInBytes":1,"cardinality":1}`
 
 func matrixWinners() []matrixOp {
 	moved := func(path string, day int) []string {

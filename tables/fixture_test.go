@@ -48,9 +48,16 @@ func removeIn(path, day, region string) string {
 
 func removeDV(path, dv string) string { return removeLine(path, vector(dv)) }
 
-func vector(dv string) string {
-	return fmt.Sprintf(`"deletionVector":{"storageType":"u","pathOrInlineDv":%q,"offset":1,"sizeInBytes":34,"cardinality":1}`, dv)
+// vector is one in a file, by a short name.
+func vector(dv string) string { return vectorOver(dv, 1) }
+
+// vectorOver is one that takes so many rows away.
+func vectorOver(dv string, rows int64) string {
+	return fmt.Sprintf(`"deletionVector":{"storageType":"u","pathOrInlineDv":%q,"offset":1,"sizeInBytes":34,"cardinality":%d}`, vectorName(dv), rows)
 }
+
+// vectorName is a name that readers can decode.
+func vectorName(dv string) string { return strings.Repeat("0", max(20-len(dv), 0)) + dv }
 
 func txnLine(app string, version int64) string {
 	return fmt.Sprintf(`{"txn":{"appId":%q,"version":%d}}`, app, version)

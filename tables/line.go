@@ -1,9 +1,6 @@
 package tables
 
-import (
-	"math/bits"
-	"strconv"
-)
+import "math/bits"
 
 // kind is the top-level name of an action.
 type kind uint8
@@ -91,6 +88,7 @@ type line struct {
 	rows    rowIDs
 	oddRows bool
 	dv      string // unique id
+	vector  []byte // raw object
 
 	app     []byte
 	version int64
@@ -267,6 +265,7 @@ func (l *line) fileField(name, raw []byte) (bit field, err error) {
 		l.extended, ok = boolOf(raw)
 	case "deletionVector":
 		bit = hasDV
+		l.vector = raw
 		l.dv, err = l.parseDV(raw)
 	case "baseRowId":
 		l.rows.base, bit = l.rowID(raw, hasRowID)
@@ -323,41 +322,6 @@ func (l *line) domainField(name, raw []byte) (bit field, err error) {
 		err = l.wrong(string(name), raw, "has the wrong type")
 	}
 	return bit, err
-}
-
-// parseDV returns the vector's unique id: type, path or content, and the offset
-// where there is one. To us it is a name and nothing more.
-func (l *line) parseDV(raw []byte) (string, error) {
-	var storage, where []byte
-	var offset int64
-	hasOffset := false
-	if err := uniqueNames(raw); err != nil {
-		return "", within(string(l.name)+".deletionVector", err)
-	}
-	err := members(raw, func(name, value []byte) bool {
-		ok := true
-		switch string(name) {
-		case "storageType":
-			storage, ok = stringOf(value)
-		case "pathOrInlineDv":
-			where, ok = stringOf(value)
-		case "offset":
-			offset, ok = intOf(value)
-			hasOffset = true
-		}
-		return ok
-	})
-	if err != nil {
-		return "", l.wrong("deletionVector", raw, err.Error())
-	}
-	if len(storage) != 1 || len(where) == 0 {
-		return "", l.wrong("deletionVector", raw, "needs storageType and pathOrInlineDv")
-	}
-	id := string(storage) + string(where)
-	if hasOffset {
-		id += "@" + strconv.FormatInt(offset, 10)
-	}
-	return id, nil
 }
 
 // fieldNames are in the order of the bits.

@@ -145,6 +145,11 @@ func (p *parser) file(to *[]File) error {
 	if p.strict && l.kind == kindAdd && f.DV != 0 && !f.NumRecords {
 		return l.wrong("stats", l.stats, "numRecords must be there beside a deletion vector")
 	}
+	if p.strict {
+		if err := l.vectorForm(records); err != nil {
+			return err
+		}
+	}
 	*to = append(*to, f)
 	if p.sum != nil {
 		return p.sum.file(p.Actions, l.kind)

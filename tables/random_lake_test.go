@@ -123,7 +123,7 @@ func removeOf(path string, f naiveFile, more ...string) string {
 }
 
 func vectorOf(path, dv string, f naiveFile, more ...string) string {
-	return addLine(path, append([]string{rowStats(f.rows), vector(dv)}, more...)...)
+	return addLine(path, append([]string{rowStats(f.rows), vectorOver(dv, min(f.rows, 1))}, more...)...)
 }
 
 // begin stages a transaction that has read the table as it is.

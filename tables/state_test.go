@@ -53,7 +53,7 @@ func TestState(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []tables.LiveFile{{Path: "a.parquet", DV: "uv2@1", Size: 100}, {Path: "b.parquet", Size: 150}}
+	want := []tables.LiveFile{{Path: "a.parquet", DV: "u" + vectorName("v2") + "@1", Size: 100}, {Path: "b.parquet", Size: 150}}
 	if diff := cmp.Diff(want, files, cmpopts.IgnoreFields(tables.LiveFile{}, "Raw")); diff != "" {
 		t.Errorf("live files (-want +got):\n%s", diff)
 	}

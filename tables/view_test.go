@@ -325,7 +325,7 @@ func compareLog(t *rapid.T, f *fixture, m model) {
 	want := map[string]string{}
 	for path, dv := range m.files {
 		if dv != "" {
-			dv = "u" + dv + "@1"
+			dv = "u" + vectorName(dv) + "@1"
 		}
 		want[strings.ReplaceAll(path, "%20", " ")] = dv
 	}
