@@ -150,8 +150,8 @@ func also(env lookup, name, value string) lookup {
 
 // once leaves out what is said already: a bucket of a store is looked at twice.
 func once(err error) error {
-	all, ok := errors.AsType[mistakes](err)
-	if !ok {
+	var all mistakes
+	if !errors.As(err, &all) {
 		return err
 	}
 	said := map[string]bool{}
