@@ -53,14 +53,17 @@ func (s *Security) reachable(flag, listen string) error {
 	if s.Insecure || isSocket(listen) || loopback(listen) {
 		return nil
 	}
-	var all []error
+	var lacks, give []string
 	if s.TLSCert == "" {
-		all = append(all, usage(flag, listen, "other machines reach this address, and nothing would be encrypted; give --tls-cert and --tls-key, "+safe))
+		lacks, give = append(lacks, "nothing would be encrypted"), append(give, "give --tls-cert and --tls-key")
 	}
 	if s.Access == "" {
-		all = append(all, usage(flag, listen, "other machines reach this address, and everybody might do everything; say who may do what with --access, "+safe))
+		lacks, give = append(lacks, "everybody might do everything"), append(give, "say who may do what with --access")
 	}
-	return allOf(all...)
+	if len(lacks) == 0 {
+		return nil
+	}
+	return usage(flag, listen, fmt.Sprintf("other machines reach this address, and %s; %s, %s", strings.Join(lacks, ", and "), strings.Join(give, ", and "), safe))
 }
 
 func loopback(address string) bool {
