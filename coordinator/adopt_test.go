@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/txcoord/txcoord/coordinator"
 	"github.com/txcoord/txcoord/lock"
 	"github.com/txcoord/txcoord/twophase"
@@ -87,6 +89,38 @@ func TestAnotherReplicasTransactionIsNotAdopted(t *testing.T) {
 			}
 			if _, err := one.catalog.Commit(one.ctx(), coordinator.CommitRequest{Token: b.Token, Tables: []coordinator.TableParts{parts("t", one.stage(b.Token, blind("t", "1")).Digest)}}); err != nil {
 				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestOwnTransactionIsNotAdopted: a sweep may find what a transaction staged that has begun
+// here since the sweep did. It expires when it said, and what it staged counts once.
+func TestOwnTransactionIsNotAdopted(t *testing.T) {
+	t.Parallel()
+	for name, inline := range map[string]int{"in an object": 1, "in an item": 1 << 10} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := &world{}
+			w.cfg.Limits.InlineBytes = inline
+			w.open(t)
+			w.create("t", twophase.ModeExclusive)
+			b, err := w.catalog.Begin(w.ctx(), coordinator.BeginRequest{Key: "job"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.stage(b.Token, blind("t", "1"))
+			listed := func() coordinator.OpenTxn {
+				list, err := w.catalog.List(w.ctx(), coordinator.ListRequest{PageSize: 10})
+				if err != nil || len(list.Open) != 1 {
+					t.Fatalf("%d are open, %v", len(list.Open), err)
+				}
+				return list.Open[0]
+			}
+			before := listed()
+			w.catalog.SweepAgain(w.ctx())()
+			if diff := cmp.Diff(before, listed()); diff != "" {
+				t.Errorf("-before +after the sweep\n%s", diff)
 			}
 		})
 	}

@@ -137,8 +137,14 @@ func (o *openTxns) staged(ref txnRef, client string, id located, name string, by
 	_, _ = o.hold(quota.Caller{}, ref, client, note) // nobody's: is not refused
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	t := o.m[ref.id]
-	if t == nil || slices.Contains(t.pieces, id) {
+	if t := o.m[ref.id]; t != nil {
+		o.countPieceLocked(t, id, name, bytes)
+	}
+}
+
+// countPieceLocked counts a piece once.
+func (o *openTxns) countPieceLocked(t *openTxn, id located, name string, bytes int64) {
+	if slices.Contains(t.pieces, id) {
 		return
 	}
 	if _, ok := t.reserved[id.payloadID]; ok {

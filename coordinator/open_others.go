@@ -135,30 +135,37 @@ func (o *openTxns) extended(ctx context.Context, id twophase.TxnID) bool {
 
 // adopt takes up a piece that was staged before this process, of a transaction that
 // is not decided. It is listed, and expires like others: its record keeps the deadline
-// over the next start, which would find the piece anew. Another replica's that began since
-// the last look is not adopted.
+// over the next start, which would find the piece anew. One that has begun here or at another
+// replica since the last look is not adopted: it expires when it said.
 func (o *openTxns) adopt(ctx context.Context, id located, bytes int64) {
 	o.find(ctx, id.Txn)
-	o.mu.Lock()
-	t := o.m[id.Txn]
-	known, counted := t != nil, t != nil && t.counted
-	if counted && !slices.Contains(t.pieces, id) {
-		t.pieces = append(t.pieces, id)
-	}
-	o.mu.Unlock()
-	if !counted {
-		ref := txnRef{id: id.Txn, begun: id.Begun, deadline: o.c.cfg.Now().Add(o.c.cfg.Limits.MaxTTL)}
-		o.staged(ref, "", id, o.c.row(id.Table).Name, bytes, !known)
-	}
-	if known {
+	name := o.c.row(id.Table).Name
+	if o.piece(id, name, bytes) {
 		return
 	}
+	ref := txnRef{id: id.Txn, begun: id.Begun, deadline: o.c.cfg.Now().Add(o.c.cfg.Limits.MaxTTL)}
+	o.staged(ref, "", id, name, bytes, true)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if t := o.m[id.Txn]; t != nil {
 		t.adopted = true
 		o.markLocked(id.Txn)
 	}
+}
+
+// piece notes one of a transaction that is known, whose record may have counted it already.
+func (o *openTxns) piece(id located, name string, bytes int64) (known bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	switch t := o.m[id.Txn]; {
+	case t == nil:
+		return false
+	case !t.counted:
+		o.countPieceLocked(t, id, name, bytes)
+	case !slices.Contains(t.pieces, id):
+		t.pieces = append(t.pieces, id)
+	}
+	return true
 }
 
 // saveAdopted writes the record of one that was adopted, but not over that of a replica which
