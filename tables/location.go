@@ -101,21 +101,26 @@ func WithoutPassword(ref string) string {
 	return credentials.ReplaceAllString(ref, "//…@")
 }
 
-// What file systems bound: a name, and a whole path, in which the names that a table's
-// log has below its root need room.
+// What file systems bound: a name, and a whole path; and what S3, GCS and Azure do: a key.
+// In paths and keys the names that a table's log has below its root need room.
 const (
 	maxSegment = 255
 	maxPath    = 4096 - 512
+	maxKey     = 1024 - 128
 )
 
-// tooLong is why no table can be at a path on a file system; empty if one can. A store
-// that answers ENAMETOOLONG does so for ever.
+// tooLong is why no table can be at a path; empty if one can. A store that answers
+// ENAMETOOLONG, or KeyTooLongError, does so for ever.
 func tooLong(scheme, path string) string {
+	most := maxKey
+	if scheme == "file" {
+		most = maxPath
+	}
+	if len(path) > most {
+		return fmt.Sprintf("has %d bytes, more than the %d that leave room for the names below it", len(path), most)
+	}
 	if scheme != "file" {
 		return ""
-	}
-	if len(path) > maxPath {
-		return fmt.Sprintf("has %d bytes, more than the %d that leave room for the names below it", len(path), maxPath)
 	}
 	for segment := range strings.SplitSeq(path, "/") {
 		if len(segment) > maxSegment {

@@ -30,6 +30,7 @@ func TestCanonicalURI(t *testing.T) {
 		{"s3://lake/a+b", "s3://lake/a+b"},
 		{"s3://lake/a%2Bb", "s3://lake/a+b"},
 		{"gs://b/t", "gs://b/t"},
+		{"s3://lake/" + strings.Repeat("k", 896), "s3://lake/" + strings.Repeat("k", 896)},
 		{"abfss://c@acct.dfs.core.windows.net/t", "abfss://c@acct.dfs.core.windows.net/t"},
 	} {
 		got, err := tables.CanonicalURI(c.raw)
@@ -58,6 +59,11 @@ func TestCanonicalURIRefuses(t *testing.T) {
 		{"s3://lake/%4", "breaks off"},
 		{"s3://lake/a%00b", "control character"},
 		{"/a\nb", "control character"},
+		{"/x/" + strings.Repeat("k", 256), "file systems take 255"},
+		{strings.Repeat("/kk", 1196), "more than the 3584"},
+		{"s3://lake/" + strings.Repeat("k", 897), "more than the 896"},
+		{"gs://lake/" + strings.Repeat("a/", 449), "more than the 896"},
+		{"abfss://c@acct.dfs.core.windows.net/" + strings.Repeat("%20", 897) + "x", "more than the 896"},
 		{"s3://me:word@lake/orders", "a user and a password"},
 		{"abfss://c:word@acct.dfs.core.windows.net/t", "a user and a password"},
 		{"s3://me:word@lake/%4", "a user and a password"},
