@@ -99,7 +99,7 @@ bindings: [{role: reader, principals: ["token:reader"]}, {role: all, principals:
 		{"cert:boss", "Begin", "write:", "OK"},
 		{"cert:boss", "Abort", "write: admin:*", "OK", "transaction " + begun.Outcome.TransactionID + ": in the way"},
 		{"cert:boss", "CollectGarbage", "admin:*", "OK", "looked only"},
-		{"cert:boss", "CollectGarbage", "admin:*", "OK", "removed 0 things, quarantine "},
+		{"cert:boss", "CollectGarbage", "admin:*", "OK", "removed 0 things"},
 		{"token:reader", "DescribeTable", "read:secrets", "PermissionDenied"},
 		{"token:reader", "ReleaseTable", "ddl:orders", "PermissionDenied"},
 		{"token:reader", "FreezeTable", "admin:orders", "PermissionDenied", "x"},

@@ -96,16 +96,90 @@ func TestAuditSaysWhatCallsAreAbout(t *testing.T) {
 		}, auditLine{Method: "GetStatus", Asked: []string{}, Code: "PermissionDenied"}},
 	} {
 		call.do(as(t.Context(), tokens[call.who]))
-		want := call.want
-		want.Principal, want.Catalog = "token:"+call.who, "default"
-		if want.Code == "" {
-			want.Code = "OK"
-		} else {
-			want.Reason = string(coordinator.PermissionDenied)
-		}
-		if diff := cmp.Diff(want, log.next(t)); diff != "" {
-			t.Errorf("(-want +got):\n%s", diff)
-		}
+		log.wants(t, call.who, call.want)
+	}
+}
+
+// Of an operator's call it says what was chosen, and whether it only looked.
+func TestAuditSaysWhatOperatorsDid(t *testing.T) {
+	t.Parallel()
+	a, tokens := accessFile(t)
+	log, f := make(auditLog, 10), inAndOut()
+	f.restore = func(coordinator.RestoreRequest) (coordinator.RestoreReport, error) {
+		return coordinator.RestoreReport{Count: 3}, nil
+	}
+	f.maintain = func(coordinator.MaintainRequest) (coordinator.MaintainReport, error) {
+		return coordinator.MaintainReport{
+			Checkpoint: coordinator.CheckpointReport{Written: true}, CleanUp: coordinator.CleanUpReport{Commits: 4, Checkpoints: 1, Sidecars: 2, Others: 1},
+			Payloads: coordinator.PayloadReport{Parts: 5},
+		}, nil
+	}
+	garbage := coordinator.GarbageReport{}
+	f.garbage = func(coordinator.GarbageRequest) (coordinator.GarbageReport, error) { return garbage, nil }
+	f.fence = func(coordinator.FenceRequest) (coordinator.TableInfo, error) { return coordinator.TableInfo{}, nil }
+	c := dial(t, rpc.Config{Catalogs: map[string]rpc.Catalog{"default": f}, Access: a, Audit: log.logger()})
+	for _, call := range []struct {
+		who  string
+		do   func(ctx context.Context)
+		want auditLine
+	}{
+		{"root", func(ctx context.Context) {
+			_, _ = c.RestoreGarbage(ctx, &pb.RestoreGarbageRequest{Run: "q-1", DryRun: true})
+		}, auditLine{Method: "RestoreGarbage", Asked: []string{"admin:*"}, About: "looked only, quarantine q-1"}},
+		{"root", func(ctx context.Context) {
+			_, _ = c.RestoreGarbage(ctx, &pb.RestoreGarbageRequest{Run: "q-1"})
+		}, auditLine{Method: "RestoreGarbage", Asked: []string{"admin:*"}, About: "put back 3 things, quarantine q-1"}},
+		{"full", func(ctx context.Context) {
+			_, _ = c.RestoreGarbage(ctx, &pb.RestoreGarbageRequest{Run: "q-1"})
+		}, auditLine{Method: "RestoreGarbage", Asked: []string{"admin:*"}, About: "quarantine q-1", Code: "PermissionDenied"}},
+		{"root", func(ctx context.Context) {
+			_, _ = c.CollectGarbage(ctx, &pb.CollectGarbageRequest{})
+		}, auditLine{Method: "CollectGarbage", Asked: []string{"admin:*"}, About: "looked only"}},
+		{"root", func(ctx context.Context) {
+			_, _ = c.CollectGarbage(ctx, &pb.CollectGarbageRequest{Remove: true})
+		}, auditLine{Method: "CollectGarbage", Asked: []string{"admin:*"}, About: "removed 0 things"}},
+		{"root", func(ctx context.Context) {
+			garbage = coordinator.GarbageReport{Run: "q-2", Totals: []coordinator.GarbageTotal{{Count: 2}, {Count: 1}}}
+			_, _ = c.CollectGarbage(ctx, &pb.CollectGarbageRequest{Remove: true})
+		}, auditLine{Method: "CollectGarbage", Asked: []string{"admin:*"}, About: "removed 3 things, quarantine q-2"}},
+		{"root", func(ctx context.Context) {
+			_, _ = c.ResolveTable(ctx, &pb.ResolveTableRequest{Table: "in", Preview: true, GiveUp: true})
+		}, auditLine{Method: "ResolveTable", Asked: []string{"admin:in"}, About: "looked only, give up"}},
+		{"root", func(ctx context.Context) {
+			_, _ = c.ResolveTable(ctx, &pb.ResolveTableRequest{Table: "in", GiveUp: true, Reason: "gone for good"})
+		}, auditLine{Method: "ResolveTable", Asked: []string{"admin:in"}, About: "give up: gone for good"}},
+		{"read", func(ctx context.Context) {
+			_, _ = c.ResolveTable(ctx, &pb.ResolveTableRequest{Table: "in", Reason: "looked"})
+		}, auditLine{Method: "ResolveTable", Asked: []string{"admin:in"}, About: "resolve: looked", Code: "PermissionDenied"}},
+		{"root", func(ctx context.Context) {
+			_, _ = c.MaintainTable(ctx, &pb.MaintainTableRequest{Table: "in", DryRun: true})
+		}, auditLine{Method: "MaintainTable", Asked: []string{"admin:in"}, About: "looked only"}},
+		{"root", func(ctx context.Context) {
+			_, _ = c.MaintainTable(ctx, &pb.MaintainTableRequest{Table: "in"})
+		}, auditLine{Method: "MaintainTable", Asked: []string{"admin:in"}, About: "wrote a checkpoint, removed 8 files of the log and 5 staged parts"}},
+		{"full", func(ctx context.Context) {
+			_, _ = c.FenceTable(ctx, &pb.FenceTableRequest{Table: "in"})
+		}, auditLine{Method: "FenceTable", Asked: []string{"fence:in"}}},
+		{"full", func(ctx context.Context) {
+			_, _ = c.FenceTable(ctx, &pb.FenceTableRequest{Table: "in", NoOlderWriters: true})
+		}, auditLine{Method: "FenceTable", Asked: []string{"fence:in"}, About: "no older writers, by the caller's word"}},
+	} {
+		call.do(as(t.Context(), tokens[call.who]))
+		log.wants(t, call.who, call.want)
+	}
+}
+
+// wants compares the next line with one that is allowed, or refused for who calls.
+func (l auditLog) wants(t *testing.T, who string, want auditLine) {
+	t.Helper()
+	want.Principal, want.Catalog = "token:"+who, "default"
+	if want.Code == "" {
+		want.Code = "OK"
+	} else {
+		want.Reason = string(coordinator.PermissionDenied)
+	}
+	if diff := cmp.Diff(want, l.next(t)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

@@ -286,6 +286,9 @@ func (g guard) SetMode(ctx context.Context, table string, m twophase.Mode) (coor
 
 // Fence implements Catalog.
 func (g guard) Fence(ctx context.Context, q coordinator.FenceRequest) (coordinator.TableInfo, error) {
+	if q.NoOlderWriters {
+		g.note.tell("no older writers, by the caller's word")
+	}
 	if err := g.on(ctx, q.Table, access.Fence); err != nil {
 		return coordinator.TableInfo{}, err
 	}

@@ -64,18 +64,51 @@ func (g guard) UnfreezeTable(ctx context.Context, table, reason string) (coordin
 // Resolve implements Catalog. It frees the tables of a round together, so it names them
 // to who may resolve one of them.
 func (g guard) Resolve(ctx context.Context, q coordinator.ResolveRequest) (coordinator.Resolution, error) {
+	g.note.tell(resolveAbout(q))
 	if err := g.on(ctx, q.Table, access.Admin); err != nil {
 		return coordinator.Resolution{}, err
 	}
 	return g.in.Resolve(ctx, q)
 }
 
+// resolveAbout is what the audit log says of an operator's word on a table.
+func resolveAbout(q coordinator.ResolveRequest) string {
+	about := "resolve"
+	if q.GiveUp {
+		about = "give up"
+	}
+	if q.Preview {
+		about = lookedOnly + ", " + about
+	}
+	if q.Reason != "" {
+		about += ": " + q.Reason
+	}
+	return about
+}
+
 // Maintain implements Catalog.
 func (g guard) Maintain(ctx context.Context, q coordinator.MaintainRequest) (coordinator.MaintainReport, error) {
+	if q.DryRun {
+		g.note.tell(lookedOnly)
+	}
 	if err := g.on(ctx, q.Table, access.Admin); err != nil {
 		return coordinator.MaintainReport{}, err
 	}
-	return g.in.Maintain(ctx, q)
+	r, err := g.in.Maintain(ctx, q)
+	if !q.DryRun {
+		g.note.tell(maintainAbout(r))
+	}
+	return r, err
+}
+
+// maintainAbout is what the audit log says of a table's upkeep, also of one that broke off.
+func maintainAbout(r coordinator.MaintainReport) string {
+	files := r.CleanUp.Commits + r.CleanUp.Checkpoints + r.CleanUp.Sidecars + r.CleanUp.Others
+	about := fmt.Sprintf("removed %d files of the log and %d staged parts", files, r.Payloads.Parts)
+	if r.Checkpoint.Written {
+		return "wrote a checkpoint, " + about
+	}
+	return about
 }
 
 // CollectGarbage implements Catalog. What it finds is named by keys alone, which are of
@@ -84,29 +117,46 @@ func (g guard) CollectGarbage(ctx context.Context, q coordinator.GarbageRequest)
 	if err := g.onAll(access.Admin); err != nil {
 		return coordinator.GarbageReport{}, err
 	}
-	g.note.tell("looked only")
+	g.note.tell(lookedOnly)
 	r, err := g.in.CollectGarbage(ctx, q)
 	if q.Remove {
-		g.note.tell(fmt.Sprintf("removed %d things, quarantine %s", removed(r), r.Run))
+		g.note.tell(removedAbout(r))
 	}
 	return r, err
 }
 
-// removed counts what gc has removed.
-func removed(r coordinator.GarbageReport) (n int) {
+// lookedOnly begins what the audit log says of an operator's call that writes nothing.
+const lookedOnly = "looked only"
+
+// removedAbout is what the audit log says of what gc has removed. Things whose time in
+// quarantine is over go without another.
+func removedAbout(r coordinator.GarbageReport) string {
+	n := 0
 	for _, t := range r.Totals {
 		n += t.Count
 	}
-	return n
+	about := fmt.Sprintf("removed %d things", n)
+	if r.Run != "" {
+		about += ", quarantine " + r.Run
+	}
+	return about
 }
 
 // RestoreGarbage implements Catalog.
 func (g guard) RestoreGarbage(ctx context.Context, q coordinator.RestoreRequest) (coordinator.RestoreReport, error) {
-	g.note.tell("quarantine " + q.Run)
+	about := "quarantine " + q.Run
+	if q.DryRun {
+		about = lookedOnly + ", " + about
+	}
+	g.note.tell(about)
 	if err := g.onAll(access.Admin); err != nil {
 		return coordinator.RestoreReport{}, err
 	}
-	return g.in.RestoreGarbage(ctx, q)
+	r, err := g.in.RestoreGarbage(ctx, q)
+	if !q.DryRun {
+		g.note.tell(fmt.Sprintf("put back %d things, %s", r.Count, about))
+	}
+	return r, err
 }
 
 // Tags implements Catalog.
