@@ -62,8 +62,10 @@ type Catalog struct {
 
 	// startHead is where the journal ended when the catalog was opened.
 	startHead twophase.Position
-	catching  sync.Mutex
-	headAt    atomic.Int64 // boot clock at which the fold was last known to hold the whole journal
+	// started: what the journal held when the catalog was opened is folded.
+	started  bool
+	catching sync.Mutex
+	headAt   atomic.Int64 // boot clock at which the fold was last known to hold the whole journal
 
 	behindOnce sync.Once
 	behind     chan struct{}
@@ -157,6 +159,7 @@ func (c *Catalog) build(ctx context.Context) error {
 	if err := c.catchUp(ctx); err != nil {
 		return err
 	}
+	c.started = true
 	if err := c.checkLogStore(ctx); err != nil {
 		return err
 	}
@@ -195,8 +198,8 @@ func (c *Catalog) spawn(run func(context.Context)) bool {
 	return true
 }
 
-// onFold runs after each entry, with the ledger's lock held.
-func (c *Catalog) onFold(before *foldMarks, e *twophase.Entry) {
+// onFold runs after each entry, with the ledger's lock held; then without it.
+func (c *Catalog) onFold(before *foldMarks, e *twophase.Entry) (then func()) {
 	if e.Writer == c.replicas.writer() {
 		c.wrote.add(e.Position)
 	}
@@ -241,6 +244,7 @@ func (c *Catalog) onFold(before *foldMarks, e *twophase.Entry) {
 	c.publisher.look()
 	c.manifests.look()
 	c.checkpoints.look(e)
+	return c.tellFreezes(before, e)
 }
 
 // Close stops appending and publishing, and waits for what runs in the background.

@@ -20,13 +20,16 @@ type ledger struct {
 	broken error
 	// closing ends all waiting: nobody folds any more.
 	closing <-chan struct{}
-	// onFold is called with the lock held, after each entry.
-	onFold func(before *foldMarks, e *twophase.Entry)
+	// onFold is called with the lock held, after each entry; what it returns, if anything,
+	// without the lock.
+	onFold func(before *foldMarks, e *twophase.Entry) (then func())
 }
 
 // foldMarks is what onFold has to know of the state before the entry.
 type foldMarks struct {
 	recorded map[twophase.TableID]twophase.Version
+	// diverged counts the changes of a table that wait for an operator.
+	diverged map[twophase.TableID]int
 	// closing are the open rounds that the entry may close.
 	closing []*twophase.Round
 }
@@ -65,22 +68,29 @@ func (l *ledger) fold(r readEntry) error {
 	if r.err != nil {
 		return l.fail(r.err)
 	}
-	e := r.entry
+	then, err := l.apply(r.entry, r.hash)
+	if then != nil {
+		then()
+	}
+	return err
+}
+
+func (l *ledger) apply(e *twophase.Entry, hash twophase.Hash) (then func(), err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if e.Position < l.state.Next() {
-		return nil // somebody else of this process folded it
+		return nil, nil // somebody else of this process folded it
 	}
 	marks := l.marks(e)
 	wake := l.touched(e)
-	if err := l.state.Apply(e, r.hash); err != nil {
-		return l.failLocked(err)
+	if err := l.state.Apply(e, hash); err != nil {
+		return nil, l.failLocked(err)
 	}
 	if l.onFold != nil {
-		l.onFold(marks, e)
+		then = l.onFold(marks, e)
 	}
 	l.wakeLocked(wake)
-	return nil
+	return then, nil
 }
 
 // fail stops the catalog for writes. The first reason stays. Everybody who waits is
@@ -122,11 +132,11 @@ func (l *ledger) stopped() error {
 }
 
 func (l *ledger) marks(e *twophase.Entry) *foldMarks {
-	m := &foldMarks{recorded: map[twophase.TableID]twophase.Version{}}
+	m := &foldMarks{recorded: map[twophase.TableID]twophase.Version{}, diverged: map[twophase.TableID]int{}}
 	for _, r := range e.Records {
 		id := recordTable(r)
 		if t, ok := l.state.Table(id); ok {
-			m.recorded[id] = t.Recorded
+			m.recorded[id], m.diverged[id] = t.Recorded, len(t.Diverged)
 		}
 		if p, ok := r.(*twophase.Published); ok {
 			if round, open := l.state.Round(p.Round); open {

@@ -108,7 +108,7 @@ func (c *Catalog) Resolve(ctx context.Context, q ResolveRequest) (Resolution, er
 		return Resolution{}, c.tooEarly(row, out.NotBefore)
 	}
 	for _, step := range out.Steps {
-		if err := c.carryOutStep(ctx, row, step); err != nil {
+		if err := c.carryOutStep(ctx, row, step, q.Reason); err != nil {
 			return Resolution{}, err
 		}
 	}
@@ -116,9 +116,9 @@ func (c *Catalog) Resolve(ctx context.Context, q ResolveRequest) (Resolution, er
 	return out, nil
 }
 
-func (c *Catalog) carryOutStep(ctx context.Context, row TableInfo, step ResolveStep) error {
+func (c *Catalog) carryOutStep(ctx context.Context, row TableInfo, step ResolveStep, reason string) error {
 	if step.barrier != nil {
-		return c.giveUpLost(ctx, row, step.barrier)
+		return c.giveUpLost(ctx, row, step.barrier, reason)
 	}
 	if err := c.adminRecord(ctx, step.record); err != nil {
 		return c.notResolved(row, err)

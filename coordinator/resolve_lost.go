@@ -3,6 +3,7 @@ package coordinator
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/txcoord/txcoord/twophase"
@@ -80,7 +81,7 @@ func (r *Resolution) freedWith(s *twophase.State, t *twophase.Table) {
 // giveUpLost puts the barrier and makes it history. A crash in between leaves it in the
 // log, where the next walk of any replica finds it; and two that do this at once meet at
 // one version, which one of them puts and the other one reads.
-func (c *Catalog) giveUpLost(ctx context.Context, row TableInfo, b *barrierStep) error {
+func (c *Catalog) giveUpLost(ctx context.Context, row TableInfo, b *barrierStep, reason string) error {
 	t, err := c.tables.of(b.table)
 	if err != nil {
 		return err
@@ -96,6 +97,9 @@ func (c *Catalog) giveUpLost(ctx context.Context, row TableInfo, b *barrierStep)
 			}
 		}
 	}
+	// Here, as a barrier does not hold the reason.
+	c.log.Warn("an operator gave up changes of the table whose staged parts are lost",
+		"table", t.uri, "version", c.row(t.id).Version, txnAttrs(slices.Collect(maps.Keys(b.txns))), "reason", reason)
 	return nil
 }
 
