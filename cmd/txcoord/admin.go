@@ -26,6 +26,7 @@ type admin struct {
 	ended   chan error
 
 	access  *access.Access
+	audit   *slog.Logger // nil without --audit-log
 	catalog string
 	state   *observing
 	open    bool // --insecure: metrics are for everybody
@@ -40,7 +41,7 @@ func startAdmin(ctx context.Context, c *Config, catalog string, g guards, o *obs
 	if err != nil {
 		return nil, fmt.Errorf("--admin-listen: %w", err)
 	}
-	a := &admin{access: g.access, catalog: catalog, state: o, open: c.Insecure, socket: isSocket(c.AdminListen), ended: make(chan error, 1)}
+	a := &admin{access: g.access, audit: g.audit, catalog: catalog, state: o, open: c.Insecure, socket: isSocket(c.AdminListen), ended: make(chan error, 1)}
 	a.address = "http://" + l.Addr().String()
 	switch {
 	case a.socket:
@@ -71,11 +72,11 @@ func (a *admin) mux() *http.ServeMux {
 	m := http.NewServeMux()
 	m.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { say(w, http.StatusOK, "alive") })
 	m.HandleFunc("GET /readyz", a.ready)
-	m.Handle("GET /metrics", a.guarded(a.mayScrape, a.state.telemetry.Metrics()))
+	m.Handle("GET /metrics", a.guarded("read:", a.mayScrape, a.state.telemetry.Metrics()))
 	for pattern, h := range map[string]http.HandlerFunc{
 		"GET /debug/pprof/": pprof.Index, "GET /debug/pprof/profile": pprof.Profile, "GET /debug/pprof/trace": pprof.Trace, "GET /debug/pprof/symbol": pprof.Symbol,
 	} {
-		m.Handle(pattern, a.guarded(a.mayProfile, h))
+		m.Handle(pattern, a.guarded(askedProfile, a.mayProfile, h))
 	}
 	// It would say with which flags the server runs.
 	m.Handle("GET /debug/pprof/cmdline", http.NotFoundHandler())
@@ -99,19 +100,25 @@ func say(w http.ResponseWriter, code int, text string) {
 	_, _ = io.WriteString(w, text+"\n") // whoever asked may have gone
 }
 
-// guarded answers only those who may.
-func (a *admin) guarded(may func(*http.Request, *access.Rights) bool, h http.Handler) http.Handler {
+// guarded answers only those who may. asked is what the audit log calls what they ask for.
+func (a *admin) guarded(asked string, may func(*http.Request, *access.Rights) bool, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		who, err := a.access.Authenticate(r.Context(), httpProof(r))
 		switch {
 		case errors.Is(err, access.ErrUnavailable):
+			a.unproven(r, coordinator.StoreUnavailable, err)
 			say(w, http.StatusServiceUnavailable, "who you are cannot be found out now")
 		case err != nil:
+			a.unproven(r, coordinator.Unauthenticated, err)
 			w.Header().Set("WWW-Authenticate", "Bearer")
 			say(w, http.StatusUnauthorized, "what you showed proves nothing")
 		case !may(r, a.access.Policy().Rights(who, a.catalog)):
+			a.denied(r, who, asked)
 			say(w, http.StatusForbidden, who.Name()+" may not; docs/observability.md says who may")
 		default:
+			if asked == askedProfile {
+				a.granted(r, who, asked)
+			}
 			h.ServeHTTP(w, r)
 		}
 	})

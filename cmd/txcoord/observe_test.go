@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
 	"io"
 	"net/http"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
@@ -221,7 +223,8 @@ roles:
 bindings: [{role: reader, principals: ["token:reader"]}, {role: boss, principals: ["token:boss"]}]
 `)
 	admin := freeAddress(t)
-	startServer(t, "--admin-listen", admin, "--tls-cert", file("server.pem"), "--tls-key", file("server.key"), "--tls-client-ca", file("ca.pem"), "--access", file("access.yaml"))
+	startServer(t, "--admin-listen", admin, "--tls-cert", file("server.pem"), "--tls-key", file("server.key"), "--tls-client-ca", file("ca.pem"), "--access", file("access.yaml"),
+		"--audit-log", file("audit"))
 	c := trusting(t, file("ca.pem"))
 	base := "https://" + admin
 	awaitReady(t, c, base)
@@ -248,6 +251,46 @@ bindings: [{role: reader, principals: ["token:reader"]}, {role: boss, principals
 		if w.token != "" && strings.Contains(body, w.token) {
 			t.Errorf("%s repeats the token", w.path)
 		}
+	}
+	raw, err := os.ReadFile(file("audit"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantAdminAudit(t, raw, []adminAudit{
+		{Principal: "anonymous", Method: "GET /metrics", Asked: "read:", Code: "PermissionDenied", Reason: "PERMISSION_DENIED"},
+		{Principal: "token:nobody", Method: "GET /metrics", Asked: "read:", Code: "PermissionDenied", Reason: "PERMISSION_DENIED"},
+		{Principal: "unauthenticated", Method: "GET /metrics", Code: "Unauthenticated", Reason: "UNAUTHENTICATED", Detail: "not authenticated: the token is not known"},
+		{Principal: "anonymous", Method: "GET /debug/pprof/heap", Asked: "admin:*", Code: "PermissionDenied", Reason: "PERMISSION_DENIED"},
+		{Principal: "token:reader", Method: "GET /debug/pprof/heap", Asked: "admin:*", Code: "PermissionDenied", Reason: "PERMISSION_DENIED"},
+		{Principal: "token:boss", Method: "GET /debug/pprof/heap", Asked: "admin:*", Code: "OK"},
+		{Principal: "token:reader", Method: "GET /debug/pprof/", Asked: "admin:*", Code: "PermissionDenied", Reason: "PERMISSION_DENIED"},
+	})
+	if bytes.Contains(raw, []byte("txcoord_")) {
+		t.Errorf("a token stands in the audit log:\n%s", raw)
+	}
+}
+
+type adminAudit struct{ Principal, Method, Asked, Code, Reason, Detail string }
+
+// wantAdminAudit looks at the lines of requests by HTTP; each is from this machine.
+func wantAdminAudit(t *testing.T, raw []byte, want []adminAudit) {
+	t.Helper()
+	var got []adminAudit
+	for line := range bytes.Lines(raw) {
+		var l struct {
+			Principal, Client, Catalog, Method, Code, Reason, Detail string
+			Asked                                                    []string
+		}
+		if err := json.Unmarshal(line, &l); err != nil {
+			t.Fatalf("%v: %s", err, line)
+		}
+		if l.Catalog != "default" || !strings.HasPrefix(l.Client, "127.0.0.1:") || l.Asked == nil {
+			t.Errorf("line %s", line)
+		}
+		got = append(got, adminAudit{l.Principal, l.Method, strings.Join(l.Asked, " "), l.Code, l.Reason, l.Detail})
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the audit log (-want +got):\n%s", diff)
 	}
 }
 
