@@ -63,7 +63,7 @@ type Catalog struct {
 	// startHead is where the journal ended when the catalog was opened.
 	startHead twophase.Position
 	// started: what the journal held when the catalog was opened is folded.
-	started  bool
+	started  atomic.Bool
 	catching sync.Mutex
 	headAt   atomic.Int64 // boot clock at which the fold was last known to hold the whole journal
 
@@ -159,7 +159,7 @@ func (c *Catalog) build(ctx context.Context) error {
 	if err := c.catchUp(ctx); err != nil {
 		return err
 	}
-	c.started = true
+	c.started.Store(true)
 	if err := c.checkLogStore(ctx); err != nil {
 		return err
 	}

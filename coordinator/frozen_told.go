@@ -14,7 +14,7 @@ import (
 // again of a journal that is read at the start. Stalls, lost parts, contradictions and
 // replacements are said by whoever finds them. The ledger's lock is held.
 func (c *Catalog) tellFreezes(before *foldMarks, e *twophase.Entry) (tell func()) {
-	if !c.started || e.Writer != c.replicas.writer() {
+	if !c.started.Load() || e.Writer != c.replicas.writer() {
 		return nil
 	}
 	var lines []func()
