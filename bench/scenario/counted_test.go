@@ -13,24 +13,21 @@ import (
 // that asked for it: none of the warm-up's, or of opening, counts as a measured one's,
 // and none of a measured one's is left out.
 func TestWhatComesAfterTheAnswerCountsWhereItBelongs(t *testing.T) {
-	for name, want := range map[string]string{"B1": `(?m)lazy .* \S+  +later 1$`, "B2": `(?m)lazy .* \S+  +later 1$`} {
-		cfg := config(t, lazy{Contender: seq()})
-		cfg.Tables, cfg.Writers = []int{1}, []int{1}
-		r, err := scenario.Benchmarks()[name](t.Context(), cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if s := text(t, r); !regexp.MustCompile(want).MatchString(s) {
-			t.Errorf("%s: %s is not in it", name, want)
-		}
-	}
+	counts(t, lazy{Contender: seq()}, map[string]string{"B1": `(?m)lazy .* \S+  +later 1$`, "B2": `(?m)lazy .* \S+  +later 1$`})
 }
 
 // One at a time means that nothing of the one before is left to be done, or a single
 // manifest is that of two.
 func TestOneAtATimeSharesNothing(t *testing.T) {
-	for name, want := range map[string]string{"B1": `(?m)lazy .* \S+  +later 1$`, "B13": `one at a time, 1 tables +lazy +3 .* later 1 `} {
-		cfg := config(t, lazy{Contender: seq(), shares: true, hides: true})
+	counts(t, lazy{Contender: seq(), shares: true, hides: true}, map[string]string{
+		"B1": `(?m)lazy .* \S+  +later 1$`, "B13": `one at a time, 1 tables +lazy +3 .* later 1 `,
+	})
+}
+
+func counts(t *testing.T, of lazy, want map[string]string) {
+	t.Helper()
+	for name, want := range want {
+		cfg := config(t, of)
 		cfg.Tables, cfg.Writers = []int{1}, []int{1}
 		r, err := scenario.Benchmarks()[name](t.Context(), cfg)
 		if err != nil {

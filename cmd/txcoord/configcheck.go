@@ -171,21 +171,30 @@ func (c *Config) checkFiles(s *session) error {
 	access.TLSCert = ""
 	_, accessErr := access.open(slog.New(slog.DiscardHandler))
 	guarded.Access = ""
-	if c.Security.validate() != nil { // a key or a certificate is missing, which was said
+	var tlsFiles []error
+	if c.TLSCert != "" { // or the others are for nothing, which was said
+		tlsFiles = readable([][2]string{{"--tls-cert", c.TLSCert}, {"--tls-key", c.TLSKey}, {"--tls-client-ca", c.TLSClientCA}})
+	}
+	if c.Security.validate() != nil || len(tlsFiles) > 0 { // they cannot be tried together
 		guarded.TLSCert = ""
 	}
 	_, tlsErr := guarded.open(slog.New(slog.DiscardHandler))
 	_, clientErr := s.tls()
-	all := []error{accessErr, tlsErr, clientErr}
-	for _, f := range [][2]string{
+	all := append([]error{accessErr, tlsErr, clientErr}, tlsFiles...)
+	return allOf(append(all, readable([][2]string{
 		{"--etcd-ca", c.EtcdCA}, {"--etcd-cert", c.EtcdCert}, {"--etcd-key", c.EtcdKey}, {"--etcd-password-file", c.EtcdPasswordFile},
-	} {
+	})...)...)
+}
+
+// readable says which of the files that flags name cannot be read.
+func readable(files [][2]string) (wrong []error) {
+	for _, f := range files {
 		if f[1] == "" {
 			continue
 		}
 		if _, err := os.ReadFile(f[1]); err != nil {
-			all = append(all, usage(f[0], f[1], err.Error()))
+			wrong = append(wrong, usage(f[0], f[1], err.Error()))
 		}
 	}
-	return allOf(all...)
+	return wrong
 }

@@ -106,6 +106,12 @@ func TestConfigCheckNamesAllMistakes(t *testing.T) {
 			[]string{"--warehouse", "chunk_bytes"},
 		},
 		{"listen: nowhere\naccess: none\nkey: 1\n", []string{"--warehouse: say where", "--listen", "--access", "line 3", "TXCOORD_TRACE_SAMPLE"}, nil},
+		{
+			"warehouse: /x\ntls-cert: nocert.pem\ntls-key: nokey.pem\ntls-client-ca: noca.pem\notlp-endpoint: collector\n",
+			[]string{"--tls-cert", "nocert.pem: no such file", "nokey.pem: no such file", "noca.pem: no such file", "http://HOST:PORT"},
+			nil,
+		},
+		{"warehouse: /x\ntls-cert: nocert.pem\n", []string{"--tls-key: give the key", "nocert.pem: no such file"}, nil},
 		{"a: b: c", []string{"mapping values", "TXCOORD_TRACE_SAMPLE"}, []string{"--warehouse", "--listen"}},
 		{"warehouse: /x\nlimit: {transaction_ttl: -1s, default_ttl: 48h}\n", []string{"transaction_ttl"}, []string{"default_ttl"}},
 	} {

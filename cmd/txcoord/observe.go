@@ -35,7 +35,13 @@ func (c *Config) validateObserve() error {
 		all = append(all, usage("--metrics-tables", "", "give a number from 0 to 10000"))
 	}
 	e := c.exports("")
-	if err := e.Validate(); err != nil {
+	return allOf(append(all, validExports(&e))...)
+}
+
+// validExports says all that is wrong with where traces and metrics go.
+func validExports(e *export.Config) error {
+	var all []error
+	for _, err := range split(e.Validate()) {
 		all = append(all, usage("--otlp-endpoint, --trace-sample or a variable OTEL_*", "", err.Error()))
 	}
 	return allOf(all...)
@@ -78,8 +84,8 @@ type observing struct {
 // startObserving begins before the catalog is opened, which may take long.
 func startObserving(ctx context.Context, c *Config, catalog string, g guards, log *slog.Logger) (*observing, error) {
 	e := c.exports(catalog)
-	if err := e.Validate(); err != nil { // now with the variables
-		return nil, usage("--otlp-endpoint, --trace-sample or a variable OTEL_*", "", err.Error())
+	if err := validExports(&e); err != nil { // now with the variables
+		return nil, err
 	}
 	e.Log = log
 	t, err := export.Start(ctx, e)

@@ -1,6 +1,7 @@
 package export
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/url"
@@ -37,27 +38,28 @@ type Config struct {
 
 // Validate refuses what cannot work, and names the variable or field.
 func (c *Config) Validate() error {
+	var all []error
 	if c.Endpoint != "" {
 		u, err := url.Parse(c.Endpoint)
 		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil {
-			return fmt.Errorf("OTLP endpoint: write it as http://HOST:PORT or https://HOST:PORT; credentials go into OTEL_EXPORTER_OTLP_HEADERS")
+			all = append(all, errors.New("OTLP endpoint: write it as http://HOST:PORT or https://HOST:PORT; credentials go into OTEL_EXPORTER_OTLP_HEADERS"))
 		}
 	}
 	if s := c.Sample; s != nil && !(*s >= 0 && *s <= 1) {
-		return fmt.Errorf("share of traces %v: give a number from 0 to 1", *s)
+		all = append(all, fmt.Errorf("share of traces %v: give a number from 0 to 1", *s))
 	}
 	for _, name := range []string{"OTEL_EXPORTER_OTLP_PROTOCOL", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_METRICS_PROTOCOL"} {
 		if v := c.env(name); v != "" && v != "grpc" {
-			return fmt.Errorf("%s is %q: only grpc is spoken; leave it out, and give the receiver's gRPC port", name, v)
+			all = append(all, fmt.Errorf("%s is %q: only grpc is spoken; leave it out, and give the receiver's gRPC port", name, v))
 		}
 	}
 	for _, name := range []string{"OTEL_TRACES_EXPORTER", "OTEL_METRICS_EXPORTER"} {
 		if v := c.env(name); v != "" && v != "otlp" && v != "none" {
-			return fmt.Errorf("%s is %q: there are otlp and none", name, v)
+			all = append(all, fmt.Errorf("%s is %q: there are otlp and none", name, v))
 		}
 	}
 	_, err := c.sampler()
-	return err
+	return errors.Join(append(all, err)...)
 }
 
 func (c *Config) env(name string) string {
