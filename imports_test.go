@@ -39,7 +39,7 @@ var rules = []rule{
 	{pkg: "proto/txcoord/v1", external: wire},
 	{pkg: "twophase/recordpb", external: wire[:1]},
 	{pkg: "=twophase", own: []string{"=twophase/recordpb"}, external: wire[:1], noStd: impure},
-	{pkg: "=lock", own: []string{"=twophase"}},
+	{pkg: "=lock", own: []string{"=twophase"}, external: []string{"github.com/klauspost/compress/zstd"}},
 	{pkg: "lock/memstore", own: []string{"=lock"}},
 	{pkg: "lock/boltstore", own: []string{"=lock"}, external: []string{"go.etcd.io/bbolt"}},
 	{

@@ -36,7 +36,7 @@ func (l *entryLog) Put(ctx context.Context, key string, value []byte, c lock.Con
 		<-release
 	default:
 	}
-	if e, err := twophase.DecodeEntry(value); err == nil {
+	if e, err := storedEntry(value); err == nil {
 		var ids []twophase.TxnID
 		for _, r := range e.Records {
 			if cm, ok := r.(*twophase.Committed); ok {

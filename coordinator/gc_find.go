@@ -106,6 +106,15 @@ func (g *collector) openRecord(it lock.Item) {
 	})
 }
 
+// entryOf is the entry in a value of a ring.
+func entryOf(value []byte) (*twophase.Entry, error) {
+	raw, err := lock.Unpack(value)
+	if err != nil {
+		return nil, err
+	}
+	return twophase.DecodeEntry(raw)
+}
+
 // ringKeys are those of the journals of all incarnations.
 const ringKeys = "ring/"
 
@@ -118,7 +127,7 @@ func (g *collector) formerJournals(ctx context.Context) error {
 		if strings.HasPrefix(it.Key, g.c.journal.Prefix()) {
 			return
 		}
-		e, err := twophase.DecodeEntry(it.Value)
+		e, err := entryOf(it.Value)
 		if err != nil || life == "" || e.Incarnation != life {
 			odd[life] = true
 			return

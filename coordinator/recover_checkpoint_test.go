@@ -13,6 +13,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/txcoord/txcoord/coordinator"
+	"github.com/txcoord/txcoord/lock"
 	"github.com/txcoord/txcoord/tables/objstore"
 	"github.com/txcoord/txcoord/tables/objstore/objtest"
 	"github.com/txcoord/txcoord/twophase"
@@ -104,11 +105,20 @@ func (w *world) recorded() journalCheckpoint {
 	return journalCheckpoint{}
 }
 
+// storedEntry is the entry in a value of the ring.
+func storedEntry(value []byte) (*twophase.Entry, error) {
+	raw, err := lock.Unpack(value)
+	if err != nil {
+		return nil, err
+	}
+	return twophase.DecodeEntry(raw)
+}
+
 // checkpointRecords are those in the ring, in order of their checkpoints.
 func (w *world) checkpointRecords() (all []*twophase.Checkpointed) {
 	w.t.Helper()
 	for _, it := range w.ringItems() {
-		e, err := twophase.DecodeEntry(it.Value)
+		e, err := storedEntry(it.Value)
 		if err != nil {
 			w.t.Fatal(err)
 		}

@@ -251,7 +251,7 @@ type endings struct {
 
 // Put implements lock.Store.
 func (s *endings) Put(ctx context.Context, key string, value []byte, c lock.Condition) (lock.Revision, error) {
-	if e, err := twophase.DecodeEntry(value); err == nil && strings.HasPrefix(key, "ring/") {
+	if e, err := storedEntry(value); err == nil && strings.HasPrefix(key, "ring/") {
 		n := 0
 		for _, r := range e.Records {
 			if _, ok := r.(*twophase.ReservationEnded); ok {

@@ -42,7 +42,11 @@ func (n *namer) ofPut(key string, value []byte, with []lock.Write) string {
 	return name
 }
 
-func (n *namer) recordsOf(raw []byte) string {
+func (n *namer) recordsOf(value []byte) string {
+	raw, err := lock.Unpack(value)
+	if err != nil {
+		return err.Error()
+	}
 	e, err := twophase.DecodeEntry(raw)
 	if err != nil {
 		return err.Error()

@@ -157,7 +157,7 @@ func (j *Journal) Prefix() string { return "ring/" + j.meta.Incarnation + "/" }
 
 // slot is what stands in the slot of a position; without an entry, nothing.
 type slot struct {
-	entry    []byte
+	entry    []byte // as it is stored
 	position twophase.Position
 	revision Revision
 }
@@ -211,7 +211,11 @@ func (j *Journal) Read(ctx context.Context, pos twophase.Position) ([]byte, erro
 	}
 	switch j.state(pos, s) {
 	case twophase.SlotFilled:
-		return s.entry, nil
+		entry, err := Unpack(s.entry)
+		if err != nil {
+			return nil, fmt.Errorf("read journal entry %d: key %s: %w", pos, j.key(pos), err)
+		}
+		return entry, nil
 	case twophase.SlotFree:
 		return nil, ErrNotFilled
 	case twophase.SlotPassed:
@@ -343,12 +347,13 @@ func (j *Journal) put(ctx context.Context, pos twophase.Position, entry []byte, 
 		cond = IfRevision(rev)
 	}
 	cond = j.after(cond, pos)
+	value := pack(entry)
 	var rev Revision
 	var err error
 	if batcher != nil {
-		rev, err = batcher.PutBatch(ctx, j.key(pos), entry, cond, with)
+		rev, err = batcher.PutBatch(ctx, j.key(pos), value, cond, with)
 	} else {
-		rev, err = j.store.Put(ctx, j.key(pos), entry, cond)
+		rev, err = j.store.Put(ctx, j.key(pos), value, cond)
 	}
 	switch {
 	case err == nil:

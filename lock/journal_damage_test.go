@@ -19,7 +19,7 @@ import (
 // to be replaced, or like one of the future.
 func damages(j *lock.Journal, pos twophase.Position) map[string][]byte {
 	lap := func(at twophase.Position) []byte {
-		b := slices.Clone(entry(j, at, "filler"))
+		b := slices.Clone(lock.Pack(entry(j, at, "filler")))
 		b[len(b)-1] ^= 1
 		return b
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -30,9 +31,13 @@ func open(t testing.TB, s lock.Store, slots int) *lock.Journal {
 	return j
 }
 
-// entry is what a writer puts at a position; writers differ in their bytes.
+// entry is what a writer puts at a position; writers differ in their bytes. Every other
+// one is packed in the store.
 func entry(j *lock.Journal, pos twophase.Position, writer string) []byte {
 	e := twophase.Entry{Header: twophase.Header{Catalog: j.Meta().Catalog, Incarnation: j.Meta().Incarnation, Position: pos, Writer: writer}}
+	if pos%2 == 1 {
+		e.Records = slices.Repeat([]twophase.Record{&twophase.Released{Table: "6f1e4a6c-6f5b-4f53-9b5e-0d8f4a1f8a52"}}, 5)
+	}
 	return e.Encode()
 }
 

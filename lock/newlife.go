@@ -41,7 +41,7 @@ func (j *Journal) Begin(ctx context.Context, entries [][]byte, replaces Revision
 		return Mark(ErrUnfit, fmt.Errorf("a ring of %d slots is too small to begin with %d entries; say how many slots it shall have", meta.Slots, len(entries)))
 	}
 	for i, entry := range entries {
-		if err := putSurely(ctx, store, j.key(twophase.Position(i)), entry); err != nil {
+		if err := putSurely(ctx, store, j.key(twophase.Position(i)), pack(entry)); err != nil {
 			return err
 		}
 	}

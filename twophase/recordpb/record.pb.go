@@ -5097,11 +5097,11 @@ var File_twophase_recordpb_record_proto protoreflect.FileDescriptor
 
 const file_twophase_recordpb_record_proto_rawDesc = "" +
 	"\n" +
-	"\x1etwophase/recordpb/record.proto\x12\x11txcoord.record.v1\"\x8b\x01\n" +
+	"\x1etwophase/recordpb/record.proto\x12\x11txcoord.record.v1\"\x91\x01\n" +
 	"\x05Entry\x121\n" +
 	"\x06header\x18\x01 \x01(\v2\x19.txcoord.record.v1.HeaderR\x06header\x123\n" +
 	"\arecords\x18\x02 \x03(\v2\x19.txcoord.record.v1.RecordR\arecords\x12\x1a\n" +
-	"\bchecksum\x18\x0f \x01(\aR\bchecksum\"\x84\x02\n" +
+	"\bchecksum\x18\x0f \x01(\aR\bchecksumJ\x04\b\x0e\x10\x0f\"\x84\x02\n" +
 	"\x06Header\x12\x14\n" +
 	"\x05codec\x18\x01 \x01(\rR\x05codec\x12\x18\n" +
 	"\acatalog\x18\x02 \x01(\tR\acatalog\x12 \n" +
