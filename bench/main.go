@@ -120,7 +120,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	f.SetOutput(stderr)
 	var o options
 	runs := f.String("run", "B1,B2,B3,B4,B6,B8,B9,replay", "which benchmarks; there are also B7, B12, B13 and fair")
-	contenders := f.String("contenders", "", "who takes part; there are also txcoord-fenced, txcoord-decided, which is answered when transactions are decided, and txcoord-telemetry: txcoord with metrics, and traces of one transaction in a hundred, txcoord-access: with a token that each call shows, txcoord-observed: with both, and txcoord-ungathered: that waits for nobody before an entry (default "+localContenders+"; with -stores sim "+simulatedContenders+")")
+	contenders := f.String("contenders", "", "who takes part; there are also txcoord-fenced, txcoord-decided, which is answered when transactions are decided, and txcoord-telemetry: txcoord with metrics, and traces of one transaction in a hundred, txcoord-access: with a token that each call shows, txcoord-observed: with both, txcoord-ungathered: that waits for nobody before an entry, and, with -stores sim, txcoord-hedged and txcoord-decided-hedged: whose puts of versions are sent twice (default "+localContenders+"; with -stores sim "+simulatedContenders+")")
 	tables := f.String("tables", "1,10,50", "B1: tables per transaction")
 	writers := f.String("writers", "1,8,64", "B2: writers on one table")
 	f.IntVar(&o.config.Rounds, "rounds", 5, "how often the contenders take turns; B6: kills")
@@ -314,7 +314,7 @@ func contenders(ctx context.Context, o options) ([]contend.Contender, error) {
 				},
 			}
 		}
-		all[ungatheredName] = ungathered(o, launch, all["txcoord"].(contend.Txcoord))
+		variants(o, launch, all)
 	}
 	var chosen []contend.Contender
 	for _, name := range o.contenders {

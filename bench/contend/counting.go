@@ -94,6 +94,9 @@ func CountObjects(s objstore.Store, c *Counter) objstore.Store {
 	})
 }
 
+// Twice counts a put that a store sent once more by itself.
+func (c *Counter) Twice(key string) { c.add("put twice", key, 1) }
+
 // CountKeys counts the requests to a key-value store. What goes along with a
 // conditional put is one request with it, and its keys count as "key along".
 func CountKeys(s lock.Store, c *Counter) lock.Store {

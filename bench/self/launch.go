@@ -25,6 +25,8 @@ type Options struct {
 	Etcd string
 	// Ungathered: it waits before no entry for those whom the one before has answered.
 	Ungathered bool
+	// Hedge is when it sends a put to simulated stores once more; 0 never does.
+	Hedge time.Duration
 }
 
 // Launch prepares the running binary as a server.
@@ -43,7 +45,7 @@ func Launch(dir string, o Options) (contend.Running, error) {
 	p, err := contend.NewProcess(binary, dir, func(address string) []string {
 		return []string{
 			Command, "-listen", address, "-counts", counts, "-dir", dir, "-profile", o.Profile, fmt.Sprintf("-simulated=%t", o.Simulated),
-			fmt.Sprintf("-stalls=%t", o.Stalls), "-etcd", o.Etcd, fmt.Sprintf("-ungathered=%t", o.Ungathered),
+			fmt.Sprintf("-stalls=%t", o.Stalls), "-etcd", o.Etcd, fmt.Sprintf("-ungathered=%t", o.Ungathered), "-hedge", o.Hedge.String(),
 		}
 	})
 	if err != nil {

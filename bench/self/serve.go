@@ -55,6 +55,7 @@ func parse(args []string) (options, error) {
 	f.BoolVar(&o.Stalls, "stalls", false, "an object store that can be made to fail")
 	f.StringVar(&o.Etcd, "etcd", "", "host:port of an etcd for the store")
 	f.BoolVar(&o.Ungathered, "ungathered", false, "waits before no entry for those whom the one before has answered")
+	f.DurationVar(&o.Hedge, "hedge", 0, "when a put to simulated stores is sent once more; 0 never")
 	return o, f.Parse(args)
 }
 
@@ -102,6 +103,9 @@ func Serve(ctx context.Context, args []string) (err error) {
 		limits.GatherAtMost = 1
 	}
 	counter := &contend.Counter{Aside: swept}
+	if slow, ok := files.(*sim.Objects); ok && o.Hedge > 0 {
+		slow.Hedge(o.Hedge, counter.Twice)
+	}
 	catalog, err := coordinator.Open(ctx, coordinator.Config{
 		Warehouse: o.dir, Store: contend.CountKeys(store, counter), Objects: folder{o.dir, contend.CountObjects(files, counter)},
 		ReadCheckpoint: checkpoint.Read, Version: "bench", Limits: limits, Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),

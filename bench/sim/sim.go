@@ -16,6 +16,7 @@ import (
 
 	"github.com/txcoord/txcoord/lock"
 	"github.com/txcoord/txcoord/tables/objstore"
+	"github.com/txcoord/txcoord/tables/objstore/remote"
 )
 
 // Latency is how long requests take: half of them at most P50, and 99 of 100 at most P99.
@@ -69,12 +70,18 @@ type Objects struct {
 	store   objstore.Store
 	profile Profile
 	out     atomic.Bool
+	hedge   time.Duration
+	twice   func(key string)
 }
 
 var _ objstore.Store = (*Objects)(nil)
 
 // NewObjects makes a store slow.
 func NewObjects(s objstore.Store, p Profile) *Objects { return &Objects{store: s, profile: p} }
+
+// Hedge has each put if absent sent once more if it is not answered by then, as stores
+// behind a network do that are told to; twice is told of each time. Call it first.
+func (o *Objects) Hedge(after time.Duration, twice func(key string)) { o.hedge, o.twice = after, twice }
 
 // Out makes every request fail from now on, or no more.
 func (o *Objects) Out(out bool) { o.out.Store(out) }
@@ -134,7 +141,33 @@ func (o *Objects) write(ctx context.Context, key string, write func(ctx context.
 
 // PutIfAbsent implements objstore.Store.
 func (o *Objects) PutIfAbsent(ctx context.Context, key string, data []byte) error {
-	return o.write(ctx, key, func(ctx context.Context) error { return o.store.PutIfAbsent(ctx, key, data) })
+	var sent atomic.Int32
+	var ours atomic.Bool
+	send := func(ctx context.Context) remote.Sent {
+		if sent.Add(1) > 1 {
+			o.twice(key)
+		}
+		err := o.write(ctx, key, func(ctx context.Context) error {
+			err := o.store.PutIfAbsent(ctx, key, data)
+			if err == nil {
+				ours.Store(true)
+			}
+			return err
+		})
+		return remote.Sent{Verdict: verdict(err), Err: err}
+	}
+	landed := func(ctx context.Context) (string, bool) { return "", o.ask(ctx, o.profile.Get) == nil && ours.Load() }
+	return remote.Hedged(ctx, o.hedge, send, landed).Err
+}
+
+func verdict(err error) remote.Verdict {
+	switch {
+	case errors.Is(err, objstore.ErrExists):
+		return remote.Refused
+	case errors.Is(err, objstore.ErrUnknown):
+		return remote.Unknown
+	}
+	return remote.Certain
 }
 
 // Put implements objstore.Store.

@@ -43,6 +43,17 @@ func TestSlowStoresConform(t *testing.T) {
 			Without: map[objtest.Capability]string{objtest.Replacing: "the benchmarks need it not"},
 		})
 	})
+	t.Run("hedged objects", func(t *testing.T) {
+		objtest.Run(t, objtest.Config{
+			New: func(objtest.T) objstore.Store {
+				s := sim.NewObjects(memobj.New(), quick)
+				s.Hedge(time.Microsecond, func(string) {})
+				return s
+			},
+			Reopen:  func(_ objtest.T, s objstore.Store) objstore.Store { return s },
+			Without: map[objtest.Capability]string{objtest.Replacing: "the benchmarks need it not"},
+		})
+	})
 	t.Run("keys", func(t *testing.T) {
 		locktest.Run(t, locktest.Config{
 			New:      func(locktest.T) lock.Store { return sim.Keys(memstore.New(memstore.Config{MaxValue: 1000}), quick.Key) },

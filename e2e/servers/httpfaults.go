@@ -39,6 +39,9 @@ type Fate struct {
 	Twice bool
 	// After replaces the answer of the server, which has carried the request out.
 	After *Reply
+	// Done is called when the server has carried the request out, and keeps the answer
+	// back until it returns.
+	Done func()
 	// Lost cuts the connection instead of passing the server's answer on.
 	Lost bool
 }
@@ -100,6 +103,9 @@ func (f *HTTPFaults) serve(w http.ResponseWriter, r *http.Request) {
 	resp, answer, err := f.pass(r, body)
 	if fate.Twice && err == nil {
 		resp, answer, err = f.pass(r, body)
+	}
+	if fate.Done != nil {
+		fate.Done()
 	}
 	switch {
 	case err != nil, fate.Lost:

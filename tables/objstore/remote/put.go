@@ -38,14 +38,14 @@ func (s *Store) PutIf(ctx context.Context, key string, data []byte, c objstore.C
 
 func (s *Store) putIf(ctx context.Context, key string, data []byte, c objstore.Condition) (string, error) {
 	token := rand.Text()
-	etag, verdict, err := s.decided(ctx, key, data, c, token)
-	if err == nil {
-		return etag, nil
+	a := s.decided(ctx, key, data, c, token)
+	if a.Err == nil {
+		return a.ETag, nil
 	}
-	switch verdict {
+	switch a.Verdict {
 	case Refused, Undecided, Unknown:
 	default:
-		return "", err
+		return "", a.Err
 	}
 	// Refused, or nobody knows. Something on the way may have sent it twice, and a
 	// refusal is then that of the second, so that both are settled alike.
@@ -53,12 +53,12 @@ func (s *Store) putIf(ctx context.Context, key string, data []byte, c objstore.C
 	switch {
 	case headErr == nil && holder == token:
 		return held.ETag, nil
-	case verdict == Refused && (headErr == nil || errors.Is(headErr, objstore.ErrNotFound)):
-		return "", errors.Join(c.Refusal(), err)
+	case a.Verdict == Refused && (headErr == nil || errors.Is(headErr, objstore.ErrNotFound)):
+		return "", errors.Join(c.Refusal(), a.Err)
 	case headErr == nil && c.IsAbsent():
-		return "", errors.Join(objstore.ErrExists, err)
+		return "", errors.Join(objstore.ErrExists, a.Err)
 	}
-	return "", errors.Join(objstore.ErrUnknown, err, headErr)
+	return "", errors.Join(objstore.ErrUnknown, a.Err, headErr)
 }
 
 // maxUndecided is how often a put is sent of which the store says that nothing is
@@ -67,27 +67,30 @@ const maxUndecided = 8
 
 // decided puts until the answer is another one than undecided. Each time it is the
 // same put.
-func (s *Store) decided(ctx context.Context, key string, data []byte, c objstore.Condition, token string) (string, Verdict, error) {
+func (s *Store) decided(ctx context.Context, key string, data []byte, c objstore.Condition, token string) Sent {
+	send := func(ctx context.Context) Sent { return s.send(ctx, key, data, c, token) }
+	landed := func(ctx context.Context) (string, bool) {
+		held, holder, err := s.head(ctx, key)
+		return held.ETag, err == nil && holder == token
+	}
 	for n, wait := 1, 30*time.Millisecond; ; n, wait = n+1, 2*wait {
-		etag, verdict, err := s.hedged(ctx, func(ctx context.Context) (string, Verdict, error) {
-			return s.send(ctx, key, data, c, token)
-		})
-		if err == nil || verdict != Undecided || n == maxUndecided || !sleep(ctx, jitter(wait)) {
-			return etag, verdict, err
+		a := Hedged(ctx, s.cfg.HedgeAfter, send, landed)
+		if a.Err == nil || a.Verdict != Undecided || n == maxUndecided || !sleep(ctx, jitter(wait)) {
+			return a
 		}
 	}
 }
 
 // send sends a put once.
-func (s *Store) send(ctx context.Context, key string, data []byte, c objstore.Condition, token string) (etag string, v Verdict, err error) {
-	v, err = s.once(ctx, func(ctx context.Context, moved func()) (err error) {
-		etag, err = s.driver.Put(ctx, key, &seekable{bytes.NewReader(data), moved}, int64(len(data)), c, token)
+func (s *Store) send(ctx context.Context, key string, data []byte, c objstore.Condition, token string) (a Sent) {
+	a.Verdict, a.Err = s.once(ctx, func(ctx context.Context, moved func()) (err error) {
+		a.ETag, err = s.driver.Put(ctx, key, &seekable{bytes.NewReader(data), moved}, int64(len(data)), c, token)
 		return err
 	})
-	if _, ok := c.ETag(); ok && v == NotFound {
-		v = Refused
+	if _, ok := c.ETag(); ok && a.Verdict == NotFound {
+		a.Verdict = Refused
 	}
-	return etag, v, err
+	return a
 }
 
 // seekable notes that it is being read, and so sent. It has no WriteTo, which would

@@ -269,6 +269,35 @@ func TestHedgedPuts(t *testing.T) {
 	}
 }
 
+// The first put lands and is never answered, nor is a timeout near: the refusal of the
+// second is enough to find out. A rival's object is still somebody else's.
+func TestHedgedPutIsNotAnswered(t *testing.T) {
+	t.Parallel()
+	cfg := config(t, servers.StartVersity(t))
+	proxy := servers.NewHTTPFaults(t, cfg.Endpoint)
+	cfg.Endpoint, cfg.HedgeAfter, cfg.RequestTimeout = proxy.URL, 20*time.Millisecond, time.Hour
+	s := open(t, cfg)
+	var puts atomic.Int32
+	landed, end := make(chan struct{}), make(chan struct{})
+	defer close(end)
+	proxy.Decide(func(r servers.Request) servers.Fate {
+		if r.Operation != http.MethodPut {
+			return servers.Fate{}
+		}
+		if puts.Add(1) == 1 {
+			return servers.Fate{Done: func() { close(landed); <-end }}
+		}
+		<-landed
+		return servers.Fate{}
+	})
+	if err := s.PutIfAbsent(t.Context(), "k", []byte("v")); err != nil || puts.Load() != 2 {
+		t.Errorf("%v, sent %d times", err, puts.Load())
+	}
+	if err := s.PutIfAbsent(t.Context(), "k", []byte("v")); !errors.Is(err, objstore.ErrExists) {
+		t.Errorf("a rival: %v", err)
+	}
+}
+
 // No more requests are in flight than allowed, and those that wait can be given up.
 func TestRequestsAreLimited(t *testing.T) {
 	t.Parallel()
