@@ -124,6 +124,9 @@ func (c *Catalog) troubleOf(o Outcome) (out string) {
 		for _, tr := range c.troubles.of(c.row(d.Table).URI) {
 			out += fmt.Sprintf("; table %s: %s (%s)", d.Name, tr.Text, tr.Remedy)
 		}
+		if f := c.tables.tornAt(d.Table); f != nil {
+			out += fmt.Sprintf("; %s (%s)", f.text, f.remedy)
+		}
 	}
 	return clip(out, 1024)
 }

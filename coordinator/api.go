@@ -247,8 +247,10 @@ type TableInfo struct {
 	OffersDecided bool
 	ModeReason    string
 	// Stopped is why this replica does not write the table: its log cannot be
-	// read, or contradicts the journal. Empty if nothing is wrong.
+	// read, or contradicts the journal. Empty if nothing is wrong. Torn: that is a commit
+	// file above the recorded version which is not whole.
 	Stopped string
+	Torn    bool
 }
 
 // TableDescription is all that is known of a table.

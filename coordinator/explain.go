@@ -186,6 +186,9 @@ func (e *explainer) freeze(s *twophase.State, t *twophase.Table) {
 	if f.Resolved {
 		out.Code = FoundClosed
 	}
+	if at := e.c.tables.tornAt(t.Table); at != nil && !f.Resolved {
+		out.File, out.Version = at.file, at.version
+	}
 	if why := conflictOn(s, f.Txn, f.Origin); f.Cause == twophase.CauseDiverged {
 		out.Rule, out.Path, out.at = why.Rule, why.Path, f.Origin
 	}
@@ -235,12 +238,16 @@ func (e *explainer) freezeText(s *twophase.State, t *twophase.Table) string {
 	if f.Cause == twophase.CauseReplaced && givenUpTable(s, f) {
 		why = "an operator gave a table up, and it counts as replaced"
 	}
+	detail := f.Detail
+	if found, _, torn := tornStall(f.Cause, f.Detail); torn {
+		why, detail = "its log cannot be gone on with", found
+	}
 	text := fmt.Sprintf("frozen since %s (%s): %s", f.Since.Std().Format(time.RFC3339), f.Cause, why)
 	if f.Origin != t.Table {
 		text += fmt.Sprintf(", on table %s, with which it shares a transaction that is not published", e.name(nameOf(s, f.Origin)))
 	}
-	if f.Detail != "" {
-		text += ": " + f.Detail
+	if detail != "" {
+		text += ": " + detail
 	}
 	if f.Resolved {
 		text += "; an operator has resolved that, and the table is never written again"
@@ -255,7 +262,11 @@ func givenUpTable(s *twophase.State, f *twophase.Freeze) bool {
 }
 
 func (e *explainer) freezeRemedy(s *twophase.State, t *twophase.Table) string {
-	switch f := t.Frozen; {
+	f := t.Frozen
+	_, mend, torn := tornStall(f.Cause, f.Detail)
+	switch {
+	case torn && !f.Resolved:
+		return mend
 	case f.Resolved:
 		return fmt.Sprintf("txcoord tables release %s; then register what stands at its place, if you want that", t.Name)
 	case f.Cause == twophase.CauseReplaced && givenUpTable(s, f):

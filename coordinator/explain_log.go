@@ -19,7 +19,12 @@ func (e *explainer) log(ctx context.Context, row TableInfo) error {
 	if stopped != nil {
 		f := Finding{Code: FoundStopped, Blocks: true, Text: "this replica does not write it: " + stopped.Error(), Remedy: "put the file back as it was; the next look finds out"}
 		f.File, f.Version = fileOf(stopped)
-		e.add(f)
+		if at := e.c.tables.tornAt(e.id); at != nil {
+			f.Text, f.Remedy, f.Since = at.text, at.remedy, at.since
+		}
+		if !row.Frozen.torn() { // then the freeze has said it
+			e.add(f)
+		}
 	}
 	switch err := e.c.ours(e.id); {
 	case errors.Is(err, &Error{Reason: LogContradiction}):

@@ -66,7 +66,7 @@ func (c *Catalog) lookAfresh(ctx context.Context, t *handle) error {
 // where it matters, and a place that does not answer is not waited for.
 func (c *Catalog) lookFor(ctx context.Context, row TableInfo) {
 	t, err := c.tables.of(row.ID)
-	if err != nil || row.Version == twophase.NoVersion || row.Frozen.found() {
+	if err != nil || row.Version == twophase.NoVersion || row.Frozen.found() && !row.Frozen.torn() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, latestWait)

@@ -39,8 +39,10 @@ type handle struct {
 	sight   twophase.Sight
 	glances uint64
 	etags   map[twophase.Version]seenETag
-	// stopped is why this replica does not write the table.
+	// stopped is why this replica does not write the table; torn, if that is a commit that is
+	// not whole.
 	stopped error
+	torn    *torn
 	// lacksPart: the publisher's last walk found that a staged part is lost.
 	lacksPart atomic.Bool
 	// disowned says that another catalog took the table over.
@@ -149,7 +151,7 @@ func (t *handle) knows(v twophase.Version, etag string) (twophase.Hash, bool) {
 func (t *handle) stop(err error) {
 	t.sightMu.Lock()
 	defer t.sightMu.Unlock()
-	t.stopped = err
+	t.stopped, t.torn = err, nil
 }
 
 func (t *handle) stoppedBy() error {

@@ -19,6 +19,11 @@ func (c *Catalog) readVersion(ctx context.Context, t *handle, v twophase.Version
 	if errors.Is(err, objstore.ErrNotFound) {
 		return twophase.AbsentVersion{}, nil
 	}
+	if f := c.tornBy(t, err); f != nil {
+		err = f.err(c.logError(t.id, err))
+		t.stopTorn(err, f)
+		return nil, err
+	}
 	if err != nil {
 		err = c.logError(t.id, err)
 		t.stop(err)

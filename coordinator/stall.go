@@ -18,7 +18,7 @@ func (p *publisher) freeze(ctx context.Context, id twophase.RoundID, failures ma
 			continue
 		}
 		held := p.c.roundAttr(id)
-		rec := &twophase.Frozen{Round: id, Table: table, Cause: twophase.CauseStalled, Detail: clip(cause.Error(), 500)}
+		rec := &twophase.Frozen{Round: id, Table: table, Cause: twophase.CauseStalled, Detail: clip(cause.Error(), 1000)}
 		if lack := lackOf(cause); lack != nil {
 			rec.Cause, rec.Txn, rec.Detail = twophase.CauseLost, lack.id.Txn, clip(p.c.lackText(lack), 500)
 			held = TxnAttr(lack.id.Txn)

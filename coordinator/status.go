@@ -8,8 +8,8 @@ import (
 )
 
 // Status says how the catalog is, as this replica sees it.
-func (c *Catalog) Status(context.Context) (Status, error) {
-	st := Status{ManifestSnapshot: c.manifests.written(), OpenTransactions: len(c.openTxns.list()), Replicas: c.replicas.list(), Troubles: c.troubles.list()}
+func (c *Catalog) Status(ctx context.Context) (Status, error) {
+	st := Status{ManifestSnapshot: c.manifests.written(), OpenTransactions: len(c.openTxns.list()), Replicas: c.replicas.list(), Troubles: append(c.troubles.list(), c.tornTables(ctx)...)}
 	st.Now, st.Slots = c.cfg.Now(), c.journal.Slots()
 	st.HeldBack = int(c.seq.parked.held.Load())
 	st.Backlog, st.BacklogLimit = c.backlog.size()

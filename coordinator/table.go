@@ -123,7 +123,7 @@ func (c *Catalog) stoppedBy(info *TableInfo) {
 		return
 	}
 	if err := t.stoppedBy(); err != nil {
-		info.Stopped = err.Error()
+		info.Stopped, info.Torn = err.Error(), t.tornBy() != nil
 	} else if err := c.ours(info.ID); err != nil {
 		info.Stopped = err.Error()
 	}

@@ -135,6 +135,10 @@ type LogError struct {
 	Line    int
 	Version twophase.Version
 	Reason  string
+	// Bytes is the size of a commit file that is Empty, Torn or Malformed; NotJSON says that
+	// the line of a Malformed one is no JSON at all.
+	Bytes   int
+	NotJSON bool
 	// Err is the cause, a FeatureError among others.
 	Err error
 }
@@ -158,6 +162,27 @@ func (e *LogError) Error() string {
 		b.WriteString(": " + e.Err.Error())
 	}
 	return b.String()
+}
+
+// InPart reports whether the fault is a commit file that is there, and no whole commit.
+func (e *LogError) InPart() bool {
+	return e.Fault == Empty || e.Fault == Torn || e.Fault == Malformed
+}
+
+// Ailment is what such a file has, to be said after its name.
+func (e *LogError) Ailment() string {
+	switch {
+	case e.Fault == Empty && e.Bytes == 0:
+		return "is empty"
+	case e.Fault == Empty:
+		return fmt.Sprintf("has no action in its %d bytes", e.Bytes)
+	case e.Fault == Torn:
+		return fmt.Sprintf("is cut off at byte %d, in line %d", e.Bytes, e.Line)
+	case e.NotJSON:
+		return fmt.Sprintf("is not JSON in line %d (%s)", e.Line, e.Reason)
+	default:
+		return fmt.Sprintf("holds no Delta action in line %d (%s)", e.Line, e.Reason)
+	}
 }
 
 // Unwrap returns the cause.

@@ -155,7 +155,7 @@ func ParseCommit(tableURI string, v twophase.Version, raw []byte) (*Commit, erro
 	}
 	c.Actions.lastPart, c.Actions.partIdx = nil, nil
 	if c.Actions.Lines == 0 {
-		return nil, &LogError{Fault: Empty, Table: tableURI, File: logFolder + commitName(v), Version: v}
+		return nil, &LogError{Fault: Empty, Table: tableURI, File: logFolder + commitName(v), Version: v, Bytes: len(raw)}
 	}
 	c.info = readInfo(c.Actions.Info)
 	c.Timestamp, c.InCommitTimestamp = twophase.Time(c.info.timestamp), twophase.Time(c.info.inCommitTimestamp)
@@ -169,12 +169,13 @@ func ParseCommit(tableURI string, v twophase.Version, raw []byte) (*Commit, erro
 // wrong tells a torn file from a malformed one: the last line breaks off, and the
 // file with it.
 func (c *Commit) wrong(err error, raw []byte) error {
-	out := &LogError{Fault: Malformed, Table: c.table, File: logFolder + commitName(c.Version), Version: c.Version, Err: err}
+	out := &LogError{Fault: Malformed, Table: c.table, File: logFolder + commitName(c.Version), Version: c.Version, Bytes: len(raw), Err: err}
 	if in, ok := errors.AsType[*InputError](err); ok {
 		out.Line, out.Err = in.Line, nil
 		reason := *in
 		reason.Line, reason.Remedy = 0, ""
 		out.Reason = reason.Error()
+		out.NotJSON = in.syntax
 		if in.syntax && tornAt(raw, in.Line) {
 			out.Fault = Torn
 		}

@@ -56,17 +56,18 @@ func TestDamagedCommits(t *testing.T) {
 		content string
 		fault   tables.Fault
 		line    int
+		ailment string
 	}{
-		"empty":                  {"", tables.Empty, 0},
-		"white space":            {" \n\n", tables.Empty, 0},
-		"torn in the first line": {addLine("x")[:30], tables.Torn, 1},
-		"torn in a later line":   {addLine("x") + "\n" + addLine("y")[:30], tables.Torn, 2},
-		"bad line in the middle": {addLine("x") + "\n{oops\n" + addLine("y") + "\n", tables.Malformed, 2},
-		"bad last line":          {addLine("x") + "\n{oops}\n", tables.Malformed, 2},
-		"no path":                {`{"add":{"size":1}}`, tables.Malformed, 1},
-		"bad path":               {addLine("a%zz"), tables.Malformed, 1},
-		"zero bytes":             {strings.Repeat("\x00", 40), tables.Torn, 1},
-		"protocol no object":     {`{"protocol":1}`, tables.Malformed, 1},
+		"empty":                  {"", tables.Empty, 0, "is empty"},
+		"white space":            {" \n\n", tables.Empty, 0, "has no action in its 3 bytes"},
+		"torn in the first line": {addLine("x")[:30], tables.Torn, 1, "is cut off at byte 30, in line 1"},
+		"torn in a later line":   {addLine("x") + "\n" + addLine("y")[:30], tables.Torn, 2, fmt.Sprintf("is cut off at byte %d, in line 2", len(addLine("x"))+31)},
+		"bad line in the middle": {addLine("x") + "\n{oops\n" + addLine("y") + "\n", tables.Malformed, 2, "is not JSON in line 2 ("},
+		"bad last line":          {addLine("x") + "\n{oops}\n", tables.Malformed, 2, "is not JSON in line 2 ("},
+		"no path":                {`{"add":{"size":1}}`, tables.Malformed, 1, "holds no Delta action in line 1 (add.path: "},
+		"bad path":               {addLine("a%zz"), tables.Malformed, 1, "holds no Delta action in line 1 (add.path: "},
+		"zero bytes":             {strings.Repeat("\x00", 40), tables.Torn, 1, "is cut off at byte 40, in line 1"},
+		"protocol no object":     {`{"protocol":1}`, tables.Malformed, 1, "holds no Delta action in line 1 (protocol: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := plain(t).put("00000000000000000001.json", []byte(c.content))
@@ -79,6 +80,9 @@ func TestDamagedCommits(t *testing.T) {
 			}
 			_, err := f.log.ReadCommit(t.Context(), 1)
 			check("ReadCommit", err)
+			if e, ok := errors.AsType[*tables.LogError](err); !ok || !e.InPart() || !strings.HasPrefix(e.Ailment(), c.ailment) {
+				t.Errorf("%+v", err)
+			}
 			_, err = f.log.State(t.Context(), tables.Latest)
 			check("State", err)
 			if _, err := f.log.State(t.Context(), 0); err != nil {

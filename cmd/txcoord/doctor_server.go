@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -162,6 +163,7 @@ func (x *examination) table(t *txcoordv1.Table, findings []*txcoordv1.Finding) {
 	}
 	for _, f := range findings {
 		switch code := f.GetCode(); {
+		case code == txcoordv1.FindingCode_FINDING_CODE_STOPPED && x.said(f.GetText()): // by the status
 		case code == txcoordv1.FindingCode_FINDING_CODE_FROZEN, code == txcoordv1.FindingCode_FINDING_CODE_STORE_TROUBLE,
 			code == txcoordv1.FindingCode_FINDING_CODE_BACKLOG, code == txcoordv1.FindingCode_FINDING_CODE_UNEXPECTED_WRITER,
 			code == txcoordv1.FindingCode_FINDING_CODE_ROUND_OPEN, code == txcoordv1.FindingCode_FINDING_CODE_CHANGES_PENDING,
@@ -180,6 +182,11 @@ func (x *examination) table(t *txcoordv1.Table, findings []*txcoordv1.Finding) {
 			x.add(severityNote, "tables", t.GetName(), f.GetText(), f.GetRemedy())
 		}
 	}
+}
+
+// said reports whether something was found before.
+func (x *examination) said(what string) bool {
+	return slices.ContainsFunc(x.found, func(f ailment) bool { return f.what == what })
 }
 
 // engine says what is known of another writer by the name that its commits have. The log

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path/filepath"
@@ -130,7 +131,7 @@ func freezeWord(f *txcoordv1.Freeze) string {
 }
 
 type tablesList struct {
-	Frozen bool `help:"Only tables that take no commits."`
+	Frozen bool `help:"Only tables that take no commits, and why: frozen ones, and those that a torn commit of another writer stops."`
 }
 
 func (c *tablesList) Run(ctx context.Context, s *session) error {
@@ -146,7 +147,7 @@ func (c *tablesList) Run(ctx context.Context, s *session) error {
 			all.LatestSnapshot, all.NextPageToken = a.GetLatestSnapshot(), a.GetNextPageToken()
 			all.Tables = append(all.Tables, a.GetTables()...)
 			if a.GetNextPageToken() == "" {
-				return s.showTables(all)
+				return s.showTables(all, c.Frozen)
 			}
 		}
 	})
@@ -155,17 +156,28 @@ func (c *tablesList) Run(ctx context.Context, s *session) error {
 // maxPage is what the server puts on a page at most.
 const maxPage = 1000
 
-func (s *session) showTables(all *txcoordv1.ListTablesResponse) error {
+// showTables says why, too, of tables that take no commits.
+func (s *session) showTables(all *txcoordv1.ListTablesResponse, why bool) error {
 	names := []string{}
 	for _, t := range all.GetTables() {
 		names = append(names, t.GetName())
 	}
-	return s.show(all, names, func(g *grid) {
-		g.row("NAME", "VERSION", "MODE", "PENDING", "STATE", "LOCATION")
-		for _, t := range all.GetTables() {
-			g.row(t.GetName(), t.GetVersion(), word(t.GetMode()), t.GetPendingChanges(), tableState(t), t.GetUri())
+	return s.show(all, names, func(g *grid) { tablesGrid(g, all.GetTables(), why) })
+}
+
+func tablesGrid(g *grid, all []*txcoordv1.Table, why bool) {
+	head := []any{"NAME", "VERSION", "MODE", "PENDING", "STATE", "LOCATION"}
+	if why {
+		head = append(head, "REASON")
+	}
+	g.row(head...)
+	for _, t := range all {
+		cells := []any{t.GetName(), t.GetVersion(), word(t.GetMode()), t.GetPendingChanges(), tableState(t), t.GetUri()}
+		if why {
+			cells = append(cells, orDash(cmp.Or(t.GetFreeze().GetReason(), t.GetStopped())))
 		}
-	})
+		g.row(cells...)
+	}
 }
 
 // tableState is one word, or two.

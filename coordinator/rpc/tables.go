@@ -60,7 +60,7 @@ func tablePage(
 	all []coordinator.TableInfo, after string, frozen bool, size int,
 ) (page []coordinator.TableInfo, next string) {
 	for _, t := range all[sort.Search(len(all), func(i int) bool { return all[i].Name > after }):] {
-		if frozen && t.Frozen == nil {
+		if frozen && t.Frozen == nil && !t.Torn {
 			continue
 		}
 		if len(page) == size {

@@ -632,7 +632,8 @@ type ListTablesRequest struct {
 	Catalog string `protobuf:"bytes,1,opt,name=catalog,proto3" json:"catalog,omitempty"`
 	// The highest snapshot version seen.
 	AtLeastSnapshot uint64 `protobuf:"varint,2,opt,name=at_least_snapshot,json=atLeastSnapshot,proto3" json:"at_least_snapshot,omitempty"`
-	// Only frozen tables.
+	// Only tables that take no commits: frozen ones, and those that are stopped by a
+	// commit file above the recorded version which is not whole.
 	FrozenOnly bool `protobuf:"varint,3,opt,name=frozen_only,json=frozenOnly,proto3" json:"frozen_only,omitempty"`
 	// At most so many; 0 means 100, more than 1,000 means 1,000.
 	PageSize uint32 `protobuf:"varint,4,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
