@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -11,7 +12,7 @@ import (
 // the places that it names, in the server and in the tables. It changes nothing but for
 // the objects and the key with which it tries the places, and removes those.
 type doctorCommand struct {
-	File     string `arg:"" optional:"" help:"The server's configuration file; without it $$TXCOORD_CONFIG and the other variables of serve. Without any of them only the server is asked."`
+	File     string `arg:"" optional:"" help:"The server's configuration file; without it $$TXCOORD_CONFIG and the other variables of serve. Without any of them only the server is asked. The server is the one of --server or $$TXCOORD_SERVER, else the one that listens where this configuration says."`
 	NoTables bool   `help:"Ask nothing about single tables: that reads the ends of their logs."`
 }
 
@@ -39,6 +40,7 @@ type examination struct {
 	s      *session
 	checks []string
 	found  []ailment
+	asked  asked
 }
 
 // began notes that a check is made.
@@ -77,8 +79,10 @@ func split(err error) []error {
 
 func (c *doctorCommand) Run(ctx context.Context, s *session) error {
 	x := &examination{s: s}
-	configured := x.configured(ctx, c.File)
-	x.server(ctx, configured, !c.NoTables)
+	config, settings := x.configured(ctx, c.File)
+	if x.whom(config, c.fileName(s), settings) {
+		x.server(ctx, config != nil, !c.NoTables)
+	}
 	if err := x.show(); err != nil {
 		return err
 	}
@@ -90,6 +94,12 @@ func (c *doctorCommand) Run(ctx context.Context, s *session) error {
 		return &codedError{fmt.Errorf("%s", countText(warnings, "warning")), exitWarningsFound}
 	}
 	return nil
+}
+
+// fileName is the configuration file's name for messages.
+func (c *doctorCommand) fileName(s *session) string {
+	path, _ := s.env("TXCOORD_CONFIG")
+	return cmp.Or(c.File, path)
 }
 
 func (x *examination) count(severity string) (n int) {
@@ -120,6 +130,7 @@ func (x *examination) show() error {
 		return x.s.lines(all)
 	}
 	g := newGrid(x.s.out)
+	g.pair("asked", x.asks())
 	g.pair("looked at", strings.Join(x.checks, ", "))
 	g.pair("found", fmt.Sprintf("%s, %s, %s", countText(x.count(severityError), "error"), countText(x.count(severityWarning), "warning"), countText(x.count(severityNote), "note")))
 	for _, f := range x.found {
@@ -144,6 +155,7 @@ func (x *examination) json() object {
 		{"warnings", x.count(severityWarning)},
 		{"notes", x.count(severityNote)},
 		{"checks", x.checks},
+		{"asked", object{{"address", x.asked.address}, {"from", x.asked.from}}},
 		{"findings", findings},
 	}
 }

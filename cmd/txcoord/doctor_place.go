@@ -17,9 +17,9 @@ import (
 	"github.com/txcoord/txcoord/lock/boltstore"
 )
 
-// configured looks at the configuration and at the places that it names; false if there
-// is none, or it makes no sense.
-func (x *examination) configured(ctx context.Context, file string) bool {
+// configured looks at the configuration and at the places that it names, and returns it, with
+// where its values come from; nil if there is none, or it makes no sense.
+func (x *examination) configured(ctx context.Context, file string) (*Config, []setting) {
 	given := file != ""
 	for _, name := range []string{"TXCOORD_CONFIG", "TXCOORD_WAREHOUSE"} {
 		v, ok := x.s.env(name)
@@ -27,14 +27,14 @@ func (x *examination) configured(ctx context.Context, file string) bool {
 	}
 	if !given {
 		x.add(severityNote, "configuration", "", "no configuration was named: neither it nor the places that it names were looked at", "txcoord doctor FILE, with the file of serve --config")
-		return false
+		return nil, nil
 	}
 	where := cmp.Or(file, "environment")
 	x.began("configuration")
-	c, _, err := effective(x.s, file)
+	c, settings, err := effective(x.s, file)
 	if err != nil {
 		x.failed("configuration", where, err)
-		return false
+		return nil, nil
 	}
 	x.failed("configuration", where, c.checkFiles(x.s))
 	x.settings(c, where)
@@ -44,7 +44,7 @@ func (x *examination) configured(ctx context.Context, file string) bool {
 	defer cancel()
 	x.store(ctx, c)
 	x.objects(ctx, c)
-	return true
+	return c, settings
 }
 
 // defaults of the limits that are compared; coordinator.Limits has them.

@@ -21,6 +21,7 @@ type examined struct {
 	Errors, Warnings, Notes int
 	Checks                  []string
 	Findings                []struct{ Severity, Check, Where, What, Remedy string }
+	Asked                   struct{ Address, From string }
 }
 
 // doctor runs it, wants an exit code, and for each finding that is wanted (severity,

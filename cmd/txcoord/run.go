@@ -79,7 +79,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	if err != nil {
 		return report(stderr, s.Output, usageOf(err))
 	}
-	s.Globals = grammar.Globals
+	s.Globals, s.serverFrom = grammar.Globals, serverGiven(command, env)
 	return report(stderr, s.Output, errors.Join(command.Run(), s.close()))
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -21,6 +22,11 @@ type session struct {
 	out io.Writer
 	err io.Writer
 	env lookup
+
+	// serverFrom is what named the server; empty for the default. trust is how to speak TLS
+	// with it where no flag says that.
+	serverFrom string
+	trust      *tls.Config
 
 	dialled *client.Client
 	busy    *progress // of the call that runs
@@ -72,9 +78,12 @@ func (s *session) client() (*client.Client, error) {
 		return nil, err
 	}
 	options := client.Options{Catalog: s.Catalog, RetryFor: retryFor(s.Timeout), FailFast: !s.AwaitServer, Token: s.token(s.env)}
-	config, err := s.tls()
-	if err != nil {
-		return nil, err
+	config := s.trust
+	if config == nil {
+		var err error
+		if config, err = s.tls(); err != nil {
+			return nil, err
+		}
 	}
 	if config != nil {
 		options.Credentials = credentials.NewTLS(config)
