@@ -90,13 +90,14 @@ var rules = []rule{
 		external: []string{arrow, "github.com/klauspost/compress"}, // bounded codecs
 	},
 	{pkg: "internal/allocs"},
+	{pkg: "internal/nearest", noStd: impure},
 	{
 		pkg: "coordinator", own: append([]string{"=coordinator/telemetry", "=coordinator/fair", "=coordinator/manifest", "=coordinator/quota"}, domain...),
 		external: []string{"golang.org/x/sync", "github.com/google/uuid", "github.com/klauspost/compress"},
 	},
 	{pkg: "coordinator/fair", noStd: impure},
 	{pkg: "coordinator/manifest", own: []string{"=twophase", "=tables/objstore"}},
-	{pkg: "coordinator/quota", external: []string{"=golang.org/x/time/rate"}},
+	{pkg: "coordinator/quota", own: []string{"internal/nearest"}, external: []string{"=golang.org/x/time/rate"}},
 	// OpenTelemetry's API only: where things go is for whoever starts a server.
 	{
 		pkg: "coordinator/telemetry", own: []string{"=twophase", "=lock", "=tables/objstore", "=coordinator/quota"},
@@ -106,7 +107,7 @@ var rules = []rule{
 		pkg: "coordinator/telemetry/export", own: []string{"=coordinator/telemetry"},
 		external: []string{"go.opentelemetry.io", "github.com/prometheus/client_golang", "google.golang.org/genproto/googleapis/rpc/code", "=google.golang.org/grpc/codes", "=google.golang.org/grpc/metadata", "=google.golang.org/grpc/peer", "=google.golang.org/grpc/stats", "=google.golang.org/grpc/status"},
 	},
-	{pkg: "coordinator/access", own: []string{"=coordinator/quota"}, external: []string{"github.com/coreos/go-oidc/v3", "github.com/go-jose/go-jose/v4", "go.yaml.in/yaml/v3"}},
+	{pkg: "coordinator/access", own: []string{"=coordinator/quota", "internal/nearest"}, external: []string{"github.com/coreos/go-oidc/v3", "github.com/go-jose/go-jose/v4", "go.yaml.in/yaml/v3"}},
 	{
 		pkg: "coordinator/rpc", own: append([]string{"=coordinator", "=coordinator/access", "=coordinator/quota", "proto/txcoord/v1"}, domain...),
 		external: append([]string{"google.golang.org/genproto/googleapis/rpc", "golang.org/x/sys"}, wire...),
@@ -121,7 +122,7 @@ var rules = []rule{
 	{
 		pkg: "cmd/txcoord",
 		own: slices.Concat(
-			[]string{"cmd/txcoord", "coordinator", "clients/go", "proto/txcoord/v1", "tables/logstore/dynamo"}, domain, backend),
+			[]string{"cmd/txcoord", "coordinator", "clients/go", "proto/txcoord/v1", "tables/logstore/dynamo", "internal/nearest"}, domain, backend),
 		external: append([]string{
 			"github.com/alecthomas/kong", "github.com/google/uuid", "go.yaml.in/yaml/v3", "golang.org/x/sync", "golang.org/x/term",
 			"google.golang.org/genproto/googleapis/rpc",

@@ -137,7 +137,7 @@ func parseBucket(flag string) (key string, o bucketOptions, err error) {
 	}
 	for _, option := range sortedKeys(o.values) {
 		if !slices.Contains(kind.options, option) {
-			return "", o, o.bad(fmt.Sprintf("there is no option %q; there are %s", option, strings.Join(kind.options, ", ")))
+			return "", o, o.bad(noOption(option, kind.options))
 		}
 	}
 	if e := o.get("endpoint"); withoutPassword(e) != e {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strings"
 
 	client "github.com/txcoord/txcoord/clients/go"
 	txcoordv1 "github.com/txcoord/txcoord/proto/txcoord/v1"
@@ -140,18 +139,4 @@ var members = []string{
 	"key", "attempt", "tables", "reads", "table", "actions", "blind", "readVersion", "readSnapshot", "readTable",
 	"readFiles", "readPartitions", "readApps", "isolation", "releases", "create", "alter", "location", "schema", "partitionBy",
 	"properties", "description", "mode", "oneTxnPerVersion", "addColumns", "set", "unset", "widen", "comments", "name", "type", "comment",
-}
-
-// memberLike is the member that somebody means who writes read_version or
-// read-versions.
-func memberLike(name string) string {
-	plain := func(s string) string {
-		return strings.TrimSuffix(strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(s)), "s")
-	}
-	for _, m := range members {
-		if plain(m) == plain(name) {
-			return m
-		}
-	}
-	return ""
 }

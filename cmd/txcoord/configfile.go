@@ -15,6 +15,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/txcoord/txcoord/coordinator/rpc"
+	"github.com/txcoord/txcoord/internal/nearest"
 )
 
 // BeforeResolve reads the configuration file. What is given as a flag counts first,
@@ -150,7 +151,7 @@ func parseConfig(raw []byte, flags fileFlags) (map[string]any, error) {
 		key, value := top.Content[i], top.Content[i+1]
 		flag, ok := flags[key.Value]
 		if !ok {
-			wrong = append(wrong, fmt.Errorf("line %d: there is no %q; docs/configuration.md lists what there is", key.Line, key.Value))
+			wrong = append(wrong, fmt.Errorf("line %d: there is no %q; docs/configuration.md lists what there is%s", key.Line, key.Value, nearest.Meant(key.Value, sortedKeys(flags))))
 			continue
 		}
 		if _, twice := out[key.Value]; twice {

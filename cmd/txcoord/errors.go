@@ -118,7 +118,11 @@ func usageOf(err error) error {
 			what = "unknown command " + word
 		}
 	}
-	return &usageError{what: what, remedy: "see " + command + " --help"}
+	what, meant, guessed := strings.Cut(what, ", did you mean ")
+	if guessed {
+		meant = "; did you mean " + meant
+	}
+	return &usageError{what: what, remedy: "see " + command + " --help" + meant}
 }
 
 // codedError gives an error an exit code of its own.

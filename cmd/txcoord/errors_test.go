@@ -228,7 +228,7 @@ func TestUsageSaysTheValueOnce(t *testing.T) {
 		want string
 	}{
 		{[]string{"--warehouse", "ftp://a"}, `txcoord: --warehouse: "ftp://a": this build has no object store for ftp://`},
-		{[]string{"--warehouse", dir, "--access", file}, fmt.Sprintf("txcoord: --access: %q: yaml: ", file)},
+		{[]string{"--warehouse", dir, "--access", file}, fmt.Sprintf("txcoord: --access: %q: line 1: there is no \"nope\"; there are tokens, ", file)},
 	} {
 		o := txcoord(t, nil, "", append([]string{"serve", "--listen", "127.0.0.1:0"}, c.args...)...)
 		if o.code != 2 || !strings.HasPrefix(o.stderr, c.want) {

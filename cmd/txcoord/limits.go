@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/txcoord/txcoord/coordinator/quota"
+	"github.com/txcoord/txcoord/internal/nearest"
 	"github.com/txcoord/txcoord/twophase"
 )
 
@@ -112,7 +113,11 @@ func setLimit(c *Config, name, value string) error {
 			return l.set(c, value)
 		}
 	}
-	return usage("--limit", name, "there is no limit of that name; --list-limits lists them")
+	names := make([]string, len(limits))
+	for i, l := range limits {
+		names[i] = l.name
+	}
+	return usage("--limit", name, "there is no limit of that name; --list-limits lists them"+nearest.Meant(name, names))
 }
 
 func (l limit) set(c *Config, value string) error {

@@ -44,7 +44,7 @@ func parseLogStore(s string) (*sharedLog, error) {
 	known := []string{"region", "endpoint", "profile", "scheme", "ttl", "timeout"}
 	for _, name := range sortedKeys(options) {
 		if !slices.Contains(known, name) {
-			return bad(fmt.Sprintf("there is no option %q; there are %s", name, strings.Join(known, ", ")))
+			return bad(noOption(name, known))
 		}
 	}
 	if withoutPassword(out.entries.Endpoint) != out.entries.Endpoint {

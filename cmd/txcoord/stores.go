@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/txcoord/txcoord/coordinator"
+	"github.com/txcoord/txcoord/internal/nearest"
 	"github.com/txcoord/txcoord/lock"
 	"github.com/txcoord/txcoord/lock/boltstore"
 	"github.com/txcoord/txcoord/lock/memstore"
@@ -152,7 +153,7 @@ func (s storeSpec) place(form string, known ...string) (authority, path string, 
 	}
 	for _, name := range sortedKeys(options) {
 		if !slices.Contains(known, name) {
-			return "", "", nil, s.bad(fmt.Sprintf("there is no option %q; there are %s", name, strings.Join(known, ", ")))
+			return "", "", nil, s.bad(noOption(name, known))
 		}
 	}
 	authority, path, _ = strings.Cut(rest, "/")
@@ -161,6 +162,11 @@ func (s storeSpec) place(form string, known ...string) (authority, path string, 
 			"For etcd say --etcd-user, and put the password into $TXCOORD_ETCD_PASSWORD or a file; for DynamoDB use AWS's own variables or files")
 	}
 	return authority, path, options, nil
+}
+
+// noOption is said of an option behind the ? of a URL.
+func noOption(name string, known []string) string {
+	return fmt.Sprintf("there is no option %q; there are %s%s", name, strings.Join(known, ", "), nearest.Meant(name, known))
 }
 
 // prefix stands in front of the catalog's keys: its own for each catalog, unless one

@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"strings"
 
+	"github.com/txcoord/txcoord/internal/nearest"
 	"github.com/txcoord/txcoord/tables"
 )
 
@@ -83,11 +84,7 @@ func fieldOf(d *json.Decoder, t reflect.Type) (reflect.Type, error) {
 			return f.Type, nil
 		}
 	}
-	text := fmt.Sprintf("unknown field %q", name)
-	if known := memberLike(name); known != "" {
-		text += fmt.Sprintf("; did you mean %q?", known)
-	}
-	return nil, errors.New(text)
+	return nil, fmt.Errorf("unknown field %q%s", name, nearest.Meant(name, members))
 }
 
 // jsonText is a decoder's error in words of JSON.

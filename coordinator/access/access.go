@@ -128,7 +128,7 @@ func parse(raw []byte, client *http.Client) (*rules, error) {
 	d := yaml.NewDecoder(bytes.NewReader(raw))
 	d.KnownFields(true)
 	if err := d.Decode(&f); err != nil && !errors.Is(err, io.EOF) {
-		return nil, err
+		return nil, inWords(err)
 	}
 	if err := d.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
 		return nil, errors.New("there is more than one document in it; write all into the first")

@@ -157,14 +157,14 @@ func newPolicy(roles map[string][]Grant, bindings []Binding) (*Policy, error) {
 			}
 			for _, a := range g.Actions {
 				if !slices.Contains(actions, a) {
-					return nil, fmt.Errorf("%s.actions: %q is no action; use some of %v", at, a, actions)
+					return nil, fmt.Errorf("%s.actions: %q is no action; use some of %v%s", at, a, actions, actionMeant(a))
 				}
 			}
 		}
 	}
 	for i, b := range bindings {
 		if _, ok := roles[b.Role]; !ok {
-			return nil, fmt.Errorf("bindings[%d].role: there is no role %q; define it under roles", i, b.Role)
+			return nil, fmt.Errorf("bindings[%d].role: there is no role %q; define it under roles%s", i, b.Role, roleMeant(b.Role, roles))
 		}
 		if len(b.Principals) == 0 {
 			return nil, fmt.Errorf("bindings[%d].principals: is missing; name principals, such as \"token:etl\"", i)

@@ -69,7 +69,7 @@ func checkQuotas(quotas []Quota, roles map[string][]Grant) error {
 		}
 		for _, r := range q.Roles {
 			if _, ok := roles[r]; !ok {
-				return fmt.Errorf("%s.roles: there is no role %q; define it under roles", at, r)
+				return fmt.Errorf("%s.roles: there is no role %q; define it under roles%s", at, r, roleMeant(r, roles))
 			}
 		}
 		if len(q.Limits) == 0 {

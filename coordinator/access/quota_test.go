@@ -66,7 +66,7 @@ func TestQuotasThatAreRefused(t *testing.T) {
 		`{principals: [a]}`:                                          "quotas[0].limits: is missing",
 		`{principals: [a], limits: {calls: 1}}`:                      "quotas[0].limits.calls: is no limit of a principal",
 		`{principals: [a], limits: {principal_calls: many}}`:         `quotas[0].limits.principal_calls: "many" is no whole number`,
-		`{principals: [a], limit: {principal_calls: 1}}`:             "field limit not found",
+		`{principals: [a], limit: {principal_calls: 1}}`:             `there is no "limit"; there are principals, roles, catalogs, limits; did you mean "limits"?`,
 		`{principals: [a], limits: {principal_staged_bytes: -1GiB}}`: "quotas[0].limits.principal_staged_bytes",
 	} {
 		_, err := load(t, roles+"quotas:\n- "+entry+"\n")

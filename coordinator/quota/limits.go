@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/txcoord/txcoord/internal/nearest"
 )
 
 // Limits are those of one principal in one catalog, at one server. What is zero bounds
@@ -83,7 +85,7 @@ const most = 1 << 50
 func (l *Limits) Set(name, value string) error {
 	field := l.Field(name)
 	if field == nil {
-		return fmt.Errorf("is no limit of a principal; use some of %v", Names())
+		return fmt.Errorf("is no limit of a principal; use some of %v%s", Names(), nearest.Meant(name, Names()))
 	}
 	digits, factor := value, int64(1)
 	for i, unit := range []string{"KiB", "MiB", "GiB", "TiB"} {
