@@ -97,7 +97,7 @@ func Dial(target string, o Options) (*Client, error) {
 		return nil, fmt.Errorf("connect to %s: %w", target, err)
 	}
 	c := New(cc, o)
-	c.owned, c.conn.addresses, c.conn.creds = cc, all, o.Credentials
+	c.owned, c.conn.addresses, c.conn.creds, c.conn.tokenless = cc, all, o.Credentials, o.Token == nil
 	return c, nil
 }
 

@@ -30,6 +30,8 @@ type conn struct {
 	// are reached with; nil is without TLS.
 	addresses []string
 	creds     credentials.TransportCredentials
+	// tokenless: no call shows a token.
+	tokenless bool
 }
 
 // Invoke makes a call until its answer says something. All calls of the contract

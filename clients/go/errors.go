@@ -91,15 +91,20 @@ type Error struct {
 	// RetryAfter is how long the server asks to wait; 0 if it does not.
 	RetryAfter time.Duration
 
-	tls    error // what client and server do not agree on
-	status *status.Status
+	tls       error // what client and server do not agree on
+	tokenless bool  // the client that was refused has no token
+	status    *status.Status
 }
 
 func (e *Error) Error() string {
-	if e.Reason == "" {
-		return fmt.Sprintf("%s: %s", e.Code, e.Message)
+	name, more := e.Reason, ""
+	if name == "" {
+		name = e.Code.String()
 	}
-	return fmt.Sprintf("%s: %s", e.Reason, e.Message)
+	if e.tokenless {
+		more = "; this client shows no token: Options.Token"
+	}
+	return fmt.Sprintf("%s: %s%s", name, e.Message, more)
 }
 
 // Is makes errors.Is find the classes above. A broken connection, which no server

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/protoadapt"
 	"google.golang.org/protobuf/testing/protocmp"
@@ -148,6 +149,23 @@ func TestErrorsThatNoServerOfOursMade(t *testing.T) {
 		for _, class := range c.isNot {
 			if errors.Is(err, class) {
 				t.Errorf("%v is %v", err, class)
+			}
+		}
+	}
+}
+
+// A client without a token that is refused says so; one that has a token does not, nor is it
+// said of other errors.
+func TestARefusedClientSaysThatItHasNoToken(t *testing.T) {
+	const hint = "; this client shows no token: Options.Token"
+	for code, hinted := range map[codes.Code]bool{codes.PermissionDenied: true, codes.Unauthenticated: true, codes.NotFound: false} {
+		refuse := func(string, int) error { return status.Error(code, "no") }
+		for _, o := range []client.Options{{}, {Token: func() (string, error) { return "t", nil }, Credentials: insecure.NewCredentials()}} {
+			c := start(t, &server{onCall: refuse}, o)
+			_, err := c.Transactions.Begin(t.Context(), &txcoordv1.BeginRequest{Key: "k"})
+			var e *client.Error
+			if !errors.As(err, &e) || e.Message != "no" || strings.HasSuffix(err.Error(), hint) != (hinted && o.Token == nil) {
+				t.Errorf("%s with a token %t: %v", code, o.Token != nil, err)
 			}
 		}
 	}

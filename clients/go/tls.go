@@ -24,9 +24,14 @@ var (
 	ErrCertificate = errors.New("txcoord: a certificate is not taken")
 )
 
-// diagnose makes an error that no repeating mends one of those.
+// diagnose makes an error that no repeating mends one of those, and notes of a refusal that
+// no token was shown.
 func (c *conn) diagnose(ctx context.Context, err error) error {
 	var e *Error
+	if errors.As(err, &e) && (e.Code == codes.Unauthenticated || e.Code == codes.PermissionDenied) {
+		e.tokenless = c.tokenless
+		return err
+	}
 	if !errors.As(err, &e) || e.Code != codes.Unavailable || e.Reason != "" || c.reached.Load() {
 		return err
 	}

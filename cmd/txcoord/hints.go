@@ -88,7 +88,7 @@ var showHints = map[string]string{
 	"OUTCOME_EXPIRED": "Name the transaction by --token; or say --begun-after TIME, if you are sure that the key was first used after that time.",
 }
 
-// unreached is an error of gRPC in words.
+// unreached is an error of a call in words.
 type unreached struct {
 	error
 	text string
@@ -98,10 +98,38 @@ func (e *unreached) Error() string { return e.text }
 
 func (e *unreached) Unwrap() error { return e.error }
 
+// refused says how to show who one is, where nothing was shown, and where that came from
+// which was not taken; nil for other errors.
+func (s *session) refused(err error, e *client.Error) error {
+	if e.Code != codes.PermissionDenied && e.Code != codes.Unauthenticated || errors.Is(err, client.ErrCertificate) || errors.Is(err, client.ErrServerTLS) || errors.Is(err, client.ErrServerPlain) {
+		return nil
+	}
+	name := e.Reason
+	if name == "" {
+		name = e.Code.String()
+	}
+	said := &unreached{err, name + ": " + e.Message}
+	switch {
+	case s.token(s.env) == nil && s.ClientCert == "":
+		return &hinted{said, "To show who you are: --token-file FILE (or TXCOORD_TOKEN_FILE), or the token itself in TXCOORD_TOKEN; or --client-cert and --client-key (or TXCOORD_CLIENT_CERT and TXCOORD_CLIENT_KEY)."}
+	case e.Code == codes.Unauthenticated && s.TokenFile != "":
+		return &hinted{said, "The token is the one in " + s.TokenFile + " (--token-file or TXCOORD_TOKEN_FILE)."}
+	case e.Code == codes.Unauthenticated && s.token(s.env) != nil:
+		return &hinted{said, "The token is the one in TXCOORD_TOKEN."}
+	}
+	return nil
+}
+
 // explain says it in words when no server answered.
 func (s *session) explain(err error) error {
 	var e *client.Error
-	if !errors.As(err, &e) || e.Reason != "" {
+	if !errors.As(err, &e) {
+		return err
+	}
+	if refused := s.refused(err, e); refused != nil {
+		return refused
+	}
+	if e.Reason != "" {
 		return err
 	}
 	switch {

@@ -68,9 +68,10 @@ bindings: [{role: reader, principals: ["token:reader"]}, {role: all, principals:
 	s.env = map[string]string{"TXCOORD_SERVER": address, "TXCOORD_TLS_CA": file("ca.pem"), "TXCOORD_TOKEN_FILE": file("token")}
 	s.ok("tables", "describe", "orders")
 	put(t, file("token"), "txcoord_wrong")
-	s.fails(11, []string{"tables", "describe", "orders"}, "UNAUTHENTICATED")
+	s.fails(11, []string{"tables", "describe", "orders"}, "UNAUTHENTICATED: not authenticated: the token is not known\n  The token is the one in "+file("token"))
 	delete(s.env, "TXCOORD_TOKEN_FILE")
-	s.fails(11, []string{"tables", "describe", "orders"}, "PERMISSION_DENIED", "anonymous")
+	s.fails(11, []string{"tables", "describe", "orders"}, `PERMISSION_DENIED: anonymous, who showed no token and no certificate, may do nothing in catalog "default"; a role has to be bound to it`+
+		"\n  To show who you are: --token-file FILE (or TXCOORD_TOKEN_FILE), or the token itself in TXCOORD_TOKEN; or --client-cert")
 	// Who shows a certificate of an authority that the server does not name is nobody, and not anonymous.
 	other := &x509.Certificate{SerialNumber: big.NewInt(8), Subject: pkix.Name{CommonName: "other"}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
 	certificate(t, dir, "stranger", &x509.Certificate{

@@ -77,7 +77,7 @@ func (s *service) catalog(ctx context.Context, q request) (Catalog, *standing, e
 		caller.note.deny()
 		return nil, nil, &coordinator.Error{
 			Reason:  coordinator.PermissionDenied,
-			Message: fmt.Sprintf("%s may do nothing in catalog %q; a role has to be bound to it", text(caller.who.Name(), maxValue), text(name, maxValue)),
+			Message: fmt.Sprintf("%s may do nothing in catalog %q; a role has to be bound to it", whoIs(caller.who), text(name, maxValue)),
 		}
 	}
 	c, err := s.find(name)

@@ -34,8 +34,17 @@ func (g guard) denied(a access.Action, what string) error {
 	return &coordinator.Error{
 		Reason: coordinator.PermissionDenied,
 		Message: fmt.Sprintf("%s may not %s %s in catalog %s; a role has to grant the action %q to it",
-			text(g.who.Name(), maxValue), verbs[a], what, text(g.name, maxValue), a),
+			whoIs(g.who), verbs[a], what, text(g.name, maxValue), a),
 	}
+}
+
+// whoIs is a principal in a refusal. Who is told that it is anonymous may have thought that
+// it shows who it is.
+func whoIs(p access.Principal) string {
+	if p.Name() == access.Anonymous {
+		return access.Anonymous + ", who showed no token and no certificate,"
+	}
+	return text(p.Name(), maxValue)
 }
 
 var verbs = map[access.Action]string{

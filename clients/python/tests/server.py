@@ -9,7 +9,8 @@ import tempfile
 class Server:
     """A server in a folder of its own, on a port of its own choosing that it keeps."""
 
-    def __init__(self):
+    def __init__(self, *flags):
+        self.flags = flags
         self.folder = tempfile.mkdtemp(prefix="txcoord-python-")
         self.warehouse = os.path.join(self.folder, "lake")
         self.address = "127.0.0.1:0"
@@ -18,7 +19,7 @@ class Server:
     def start(self):
         with open(os.path.join(self.folder, "log"), "ab") as log:
             self.process = subprocess.Popen(
-                [os.environ["TXCOORD_BIN"], "serve", "--warehouse", self.warehouse, "--listen", self.address],
+                [os.environ["TXCOORD_BIN"], "serve", "--warehouse", self.warehouse, "--listen", self.address, *self.flags],
                 stdout=subprocess.PIPE, stderr=log, text=True,
             )
         self.address = self.process.stdout.readline().split()[-1]

@@ -334,6 +334,19 @@ class ClientTest(unittest.TestCase):
         self.client.transact("after", lambda tx: tx.append("items", pa.table({"order_id": [1], "vat": [0.2]})))
         self.assertEqual(self.rows("items").to_pylist(), [{"order_id": 1, "amount": None, "vat": 0.2}])
 
+    def test_a_refused_client_says_that_it_has_no_token(self):
+        access = os.path.join(self.server.folder, "access.yaml")
+        with open(access, "w", encoding="utf-8") as file:
+            file.write("roles: {}\n")
+        guarded = Server("--access", access)
+        self.addCleanup(guarded.close)
+        for token, kind, said in ((None, txcoord.Denied, True), ("wrong", txcoord.Unauthenticated, False)):
+            client = txcoord.Client(guarded.address, token=token)
+            self.addCleanup(client.close)
+            with self.assertRaises(kind) as raised:
+                client.snapshot()
+            self.assertEqual("this client shows no token: Client(..., token=...)" in str(raised.exception), said, raised.exception)
+
     def test_kills(self):
         """The server is killed again and again while several threads load: every key is in both
         tables, once."""

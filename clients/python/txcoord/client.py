@@ -188,7 +188,7 @@ class Client:
         except grpc.FutureCancelledError:
             raise Unavailable(grpc.StatusCode.CANCELLED, "the call was cancelled") from None
         except grpc.RpcError as error:
-            raise from_rpc(error) from None
+            raise from_rpc(error, token_shown=self._token is not None) from None
         except BaseException:  # the caller's own, such as KeyboardInterrupt
             call.cancel()
             raise
@@ -202,7 +202,7 @@ class Client:
                 self._note(answer)
                 yield answer
         except grpc.RpcError as error:
-            raise from_rpc(error) from None
+            raise from_rpc(error, token_shown=self._token is not None) from None
         finally:
             call.cancel()
 

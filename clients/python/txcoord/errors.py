@@ -149,7 +149,7 @@ class TransactionFailed(Exception):
         self.runs, self.open = runs, tx.open
 
 
-def from_rpc(error: grpc.RpcError) -> TxcoordError:
+def from_rpc(error: grpc.RpcError, token_shown: bool = True) -> TxcoordError:
     """The error of a call, with the details that its trailers carry."""
     code = error.code() or grpc.StatusCode.UNKNOWN
     reason, retry_after, details = "", 0.0, {}
@@ -168,7 +168,10 @@ def from_rpc(error: grpc.RpcError) -> TxcoordError:
             details[name] = kind.FromString(detail.value)
     lost = not reason and code not in (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED)
     kind = _BY_REASON.get(reason) or _BY_CODE.get(code, TxcoordError)
-    made = kind(code, error.details() or "", reason, retry_after, **details)
+    message = error.details() or ""
+    if kind in (Unauthenticated, Denied) and not token_shown:
+        message += "; this client shows no token: Client(..., token=...)"
+    made = kind(code, message, reason, retry_after, **details)
     if lost and made.lost and kind is not Unavailable:
         made = Unavailable(code, error.details() or "")  # whatever gRPC calls a broken connection
     return made
