@@ -136,8 +136,10 @@ type collector struct {
 	named   namedFacts
 	needed  map[string]bool // objects of checkpoints; nil if they are not known
 
-	mu     sync.Mutex // between moves: what judging uses, and what is reported
-	failed error      // the first of a move: no other begins
+	mu         sync.Mutex // between moves: what judging uses, and what is reported
+	failed     error      // the first of a move: no other begins
+	marked     bool       // the run has its mark
+	unanswered bool       // of a removal it is not known what became of it
 }
 
 // garbage is something that may go.
@@ -286,6 +288,9 @@ func (g *collector) total() {
 // removeAll moves what was found, and keeps in found what has gone: also when it breaks
 // off.
 func (g *collector) removeAll(ctx context.Context) error {
+	if err := g.mark(ctx); err != nil {
+		return err
+	}
 	gone := make([]bool, len(g.found))
 	err := parallelIndex(len(g.found), garbageMoves, func(i int) error {
 		if err := g.broken(ctx, nil); err != nil {
@@ -295,6 +300,7 @@ func (g *collector) removeAll(ctx context.Context) error {
 		gone[i], err = g.remove(ctx, &g.found[i])
 		return g.broken(ctx, err)
 	})
+	g.unmark(ctx)
 	kept := g.found[:0]
 	for i := range g.found {
 		it := g.found[i]

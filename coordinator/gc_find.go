@@ -289,6 +289,9 @@ func (g *collector) judge(it *garbage) (why string, age time.Duration, v verdict
 	case GarbageDraft: // by its age alone, where it lies
 	case GarbageQuarantined:
 		why, age, limit = "its time in quarantine is over", g.age(it.modified), g.keepFor
+		if isMark(it.Key) {
+			limit = max(limit, g.minAge) // whoever put it may be at work
+		}
 		if age < limit {
 			return "", age, stays // not garbage yet: it is listed as a quarantine
 		}
@@ -400,7 +403,10 @@ func (c *Catalog) quarantines(ctx context.Context) (out []Quarantine, err error)
 		if err != nil {
 			return nil, c.objectsError("", err)
 		}
-		run, _, _ := strings.Cut(strings.TrimPrefix(e.Key, prefix), "/")
+		run, name, _ := strings.Cut(strings.TrimPrefix(e.Key, prefix), "/")
+		if name == quarantineMark {
+			continue
+		}
 		i := slices.IndexFunc(out, func(q Quarantine) bool { return q.Run == run })
 		if i < 0 {
 			i, out = len(out), append(out, Quarantine{Run: run})

@@ -100,8 +100,12 @@ func TestGarbageKilled(t *testing.T) {
 					break
 				}
 				for _, q := range w.gc(coordinator.GarbageRequest{}).Quarantines {
-					if _, err := w.catalog.RestoreGarbage(w.ctx(), coordinator.RestoreRequest{Run: q.Run}); err != nil {
-						t.Fatal(err)
+					back, err := w.catalog.RestoreGarbage(w.ctx(), coordinator.RestoreRequest{Run: q.Run})
+					if err != nil || back.Count != q.Count {
+						t.Fatalf("%+v, %v", back, err)
+					}
+					if back.Kept {
+						w.killed[q.Run] = true // its copies stay
 					}
 				}
 				if diff := cmp.Diff(before, w.everything()); diff != "" {
@@ -109,8 +113,26 @@ func TestGarbageKilled(t *testing.T) {
 				}
 			}
 			w.restored(before)
+			w.expired()
 			w.goesOn()
 		})
+	}
+}
+
+// expired: what the calls that died have left in quarantine goes when its time is over.
+func (w *littered) expired() {
+	w.t.Helper()
+	if len(w.killed) == 0 {
+		w.t.Error("no call has died")
+	}
+	var none time.Duration
+	for range 2 { // what was put back goes into a quarantine of its own, and with it
+		w.gc(coordinator.GarbageRequest{Remove: true, FormerJournals: true, QuarantineFor: &none})
+	}
+	for key := range w.keys() {
+		if strings.Contains(key, "/quarantine/") {
+			w.t.Errorf("%s stays", key)
+		}
 	}
 }
 

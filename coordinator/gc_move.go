@@ -12,7 +12,8 @@ import (
 
 // quarantineFolder is where things lie that were put aside, below the catalog's folder:
 // quarantine/<run>/objects/<key below the catalog's folder> and
-// quarantine/<run>/store/<key of the store>.
+// quarantine/<run>/store/<key of the store>. Beside them lies the mark of a run that is
+// being filled (gc_mark.go).
 const (
 	quarantineFolder  = "quarantine"
 	quarantineObjects = "objects/"
@@ -61,7 +62,7 @@ func (g *collector) moveKey(ctx context.Context, it *garbage) (bool, error) {
 	if ok, err := g.still(ctx, it); err != nil || !ok {
 		return false, err
 	}
-	return true, g.c.storeError(g.c.cfg.Store.Delete(ctx, it.key))
+	return true, g.removed(g.c.storeError(g.c.cfg.Store.Delete(ctx, it.key)))
 }
 
 func (g *collector) moveObject(ctx context.Context, it *garbage) (bool, error) {
@@ -93,7 +94,7 @@ func (g *collector) removeObject(ctx context.Context, it *garbage) (bool, error)
 	case info.ETag != it.etag || !info.Modified.Equal(it.modified):
 		return false, nil // another one came under this name
 	}
-	return true, g.c.objectsError("", g.c.own.store.Delete(ctx, it.key))
+	return true, g.removed(g.c.objectsError("", g.c.own.store.Delete(ctx, it.key)))
 }
 
 // copyAside makes sure that a copy is in quarantine, whole.

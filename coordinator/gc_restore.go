@@ -28,11 +28,14 @@ type RestoreReport struct {
 	// Refused are keys of nothing that CollectGarbage takes away: somebody else has put
 	// them into the quarantine, and there they stay. At most garbageListed.
 	Refused []string
+	// Kept is set if the copies stay beside what was put back: the call that filled this
+	// quarantine is at work, or did not end well, and may remove once more what is back.
+	Kept bool
 }
 
 // RestoreGarbage puts back what one call of CollectGarbage has put aside. Nothing is
-// overwritten. A copy goes when its original is back, so it may break off anywhere and
-// be called again.
+// overwritten. A copy goes when its original is back, unless the run may still be filled
+// (quarantineMark). It may break off anywhere and be called again.
 func (c *Catalog) RestoreGarbage(ctx context.Context, q RestoreRequest) (r RestoreReport, err error) {
 	if q.Run == "" || strings.ContainsAny(q.Run, "/\x00") || q.Run == "." || q.Run == ".." {
 		return r, fieldError("run", q.Run, "is no name of a quarantine", "take one that the gc command lists")
@@ -52,10 +55,15 @@ func (c *Catalog) RestoreGarbage(ctx context.Context, q RestoreRequest) (r Resto
 		if err != nil {
 			return r, c.objectsError("", err)
 		}
-		all = append(all, e)
+		if e.Key != prefix+quarantineMark {
+			all = append(all, e)
+		}
 	}
 	if len(all)+len(r.Refused) == 0 {
 		return r, fieldError("run", q.Run, "is no quarantine of this catalog, or was put back whole", "take one that the gc command lists")
+	}
+	if r.Kept, err = c.filling(ctx, q.Run); err != nil {
+		return r, err
 	}
 	for _, e := range all {
 		if err := c.restore(ctx, e, strings.TrimPrefix(e.Key, prefix), &r); err != nil {
@@ -72,7 +80,7 @@ func (c *Catalog) restore(ctx context.Context, e objstore.Entry, name string, r 
 	}
 	back := true
 	if !r.DryRun {
-		if back, err = c.putBack(ctx, e.Key, name); err != nil {
+		if back, err = c.putBack(ctx, e.Key, name, r.Kept); err != nil {
 			return err
 		}
 	}
@@ -115,8 +123,8 @@ func (c *Catalog) collectable(name string) bool {
 	return ok && known && kind != GarbageQuarantined
 }
 
-// putBack puts one thing where it was, and then takes its copy away.
-func (c *Catalog) putBack(ctx context.Context, copied, name string) (bool, error) {
+// putBack puts one thing where it was, and then takes its copy away if it may.
+func (c *Catalog) putBack(ctx context.Context, copied, name string, keep bool) (bool, error) {
 	b, _, err := c.own.store.Get(ctx, copied, objstore.Range{})
 	if err != nil {
 		return false, c.objectsError("", err)
@@ -132,6 +140,9 @@ func (c *Catalog) putBack(ctx context.Context, copied, name string) (bool, error
 	}
 	if err != nil || !bytes.Equal(have, b) {
 		return false, err
+	}
+	if keep {
+		return true, nil
 	}
 	return true, c.objectsError("", c.own.store.Delete(ctx, copied))
 }

@@ -189,6 +189,9 @@ func (c *gcRestore) restore(ctx context.Context, s *session, dry bool) error {
 				verb = "would come back"
 			}
 			g.row(verb, countText(a.GetCount(), "thing"), bytesText(a.GetBytes()))
+			if a.GetCopiesKept() {
+				g.row("copies stay", "the gc that filled this quarantine is at work, or died, and may remove them once more: call again when it is over")
+			}
 			for _, key := range a.GetTaken() {
 				g.row("left", key, "something else lies in its place")
 			}

@@ -31,7 +31,7 @@ func (s operationService) RestoreGarbage(ctx context.Context, q *pb.RestoreGarba
 		}
 		r, err := c.RestoreGarbage(ctx, coordinator.RestoreRequest{Run: q.GetRun(), DryRun: q.GetDryRun()})
 		return &pb.RestoreGarbageResponse{
-			DryRun: r.DryRun, Count: uint64(r.Count), Bytes: uint64(r.Bytes), Taken: wholes(r.Taken), Refused: wholes(r.Refused),
+			DryRun: r.DryRun, Count: uint64(r.Count), Bytes: uint64(r.Bytes), Taken: wholes(r.Taken), Refused: wholes(r.Refused), CopiesKept: r.Kept,
 		}, err
 	})
 }

@@ -62,12 +62,12 @@ func TestRestoreGarbage(t *testing.T) {
 	var asked coordinator.RestoreRequest
 	f := &fake{shown: 4, restore: func(q coordinator.RestoreRequest) (coordinator.RestoreReport, error) {
 		asked = q
-		return coordinator.RestoreReport{DryRun: true, Count: 2, Bytes: 5, Taken: []string{"objects/x"}, Refused: []string{"store/y"}}, nil
+		return coordinator.RestoreReport{DryRun: true, Count: 2, Bytes: 5, Taken: []string{"objects/x"}, Refused: []string{"store/y"}, Kept: true}, nil
 	}}
 	got, err := dialFake(t, f).RestoreGarbage(t.Context(), &pb.RestoreGarbageRequest{Run: "r", DryRun: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	same(t, coordinator.RestoreRequest{Run: "r", DryRun: true}, asked)
-	same(t, &pb.RestoreGarbageResponse{LatestSnapshot: 4, DryRun: true, Count: 2, Bytes: 5, Taken: []string{"objects/x"}, Refused: []string{"store/y"}}, got)
+	same(t, &pb.RestoreGarbageResponse{LatestSnapshot: 4, DryRun: true, Count: 2, Bytes: 5, Taken: []string{"objects/x"}, Refused: []string{"store/y"}, CopiesKept: true}, got)
 }

@@ -2770,7 +2770,11 @@ type RestoreGarbageResponse struct {
 	Taken []string `protobuf:"bytes,5,rep,name=taken,proto3" json:"taken,omitempty"`
 	// What stays in quarantine, since it is nothing that garbage collection takes away:
 	// somebody else has put it there; at most 1,000.
-	Refused       []string `protobuf:"bytes,6,rep,name=refused,proto3" json:"refused,omitempty"`
+	Refused []string `protobuf:"bytes,6,rep,name=refused,proto3" json:"refused,omitempty"`
+	// The copies stay in quarantine: the call that filled it is at work, or died, and may
+	// yet remove what was put back. Call again when it is over; of one that died the copies
+	// go when their time in quarantine is over.
+	CopiesKept    bool `protobuf:"varint,7,opt,name=copies_kept,json=copiesKept,proto3" json:"copies_kept,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2845,6 +2849,13 @@ func (x *RestoreGarbageResponse) GetRefused() []string {
 		return x.Refused
 	}
 	return nil
+}
+
+func (x *RestoreGarbageResponse) GetCopiesKept() bool {
+	if x != nil {
+		return x.CopiesKept
+	}
+	return false
 }
 
 var File_txcoord_v1_operations_proto protoreflect.FileDescriptor
@@ -3049,14 +3060,16 @@ const file_txcoord_v1_operations_proto_rawDesc = "" +
 	"\acatalog\x18\x01 \x01(\tR\acatalog\x12*\n" +
 	"\x11at_least_snapshot\x18\x02 \x01(\x04R\x0fatLeastSnapshot\x12\x10\n" +
 	"\x03run\x18\x03 \x01(\tR\x03run\x12\x17\n" +
-	"\adry_run\x18\x04 \x01(\bR\x06dryRun\"\xb6\x01\n" +
+	"\adry_run\x18\x04 \x01(\bR\x06dryRun\"\xd7\x01\n" +
 	"\x16RestoreGarbageResponse\x12'\n" +
 	"\x0flatest_snapshot\x18\x01 \x01(\x04R\x0elatestSnapshot\x12\x17\n" +
 	"\adry_run\x18\x02 \x01(\bR\x06dryRun\x12\x14\n" +
 	"\x05count\x18\x03 \x01(\x04R\x05count\x12\x14\n" +
 	"\x05bytes\x18\x04 \x01(\x04R\x05bytes\x12\x14\n" +
 	"\x05taken\x18\x05 \x03(\tR\x05taken\x12\x18\n" +
-	"\arefused\x18\x06 \x03(\tR\arefused*\xaf\x02\n" +
+	"\arefused\x18\x06 \x03(\tR\arefused\x12\x1f\n" +
+	"\vcopies_kept\x18\a \x01(\bR\n" +
+	"copiesKept*\xaf\x02\n" +
 	"\x10TransactionState\x12!\n" +
 	"\x1dTRANSACTION_STATE_UNSPECIFIED\x10\x00\x12\x1d\n" +
 	"\x19TRANSACTION_STATE_UNKNOWN\x10\x01\x12\x1f\n" +

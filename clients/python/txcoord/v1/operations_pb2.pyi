@@ -524,17 +524,19 @@ class RestoreGarbageRequest(_message.Message):
     def __init__(self, catalog: _Optional[str] = ..., at_least_snapshot: _Optional[int] = ..., run: _Optional[str] = ..., dry_run: bool = ...) -> None: ...
 
 class RestoreGarbageResponse(_message.Message):
-    __slots__ = ("latest_snapshot", "dry_run", "count", "bytes", "taken", "refused")
+    __slots__ = ("latest_snapshot", "dry_run", "count", "bytes", "taken", "refused", "copies_kept")
     LATEST_SNAPSHOT_FIELD_NUMBER: _ClassVar[int]
     DRY_RUN_FIELD_NUMBER: _ClassVar[int]
     COUNT_FIELD_NUMBER: _ClassVar[int]
     BYTES_FIELD_NUMBER: _ClassVar[int]
     TAKEN_FIELD_NUMBER: _ClassVar[int]
     REFUSED_FIELD_NUMBER: _ClassVar[int]
+    COPIES_KEPT_FIELD_NUMBER: _ClassVar[int]
     latest_snapshot: int
     dry_run: bool
     count: int
     bytes: int
     taken: _containers.RepeatedScalarFieldContainer[str]
     refused: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, latest_snapshot: _Optional[int] = ..., dry_run: bool = ..., count: _Optional[int] = ..., bytes: _Optional[int] = ..., taken: _Optional[_Iterable[str]] = ..., refused: _Optional[_Iterable[str]] = ...) -> None: ...
+    copies_kept: bool
+    def __init__(self, latest_snapshot: _Optional[int] = ..., dry_run: bool = ..., count: _Optional[int] = ..., bytes: _Optional[int] = ..., taken: _Optional[_Iterable[str]] = ..., refused: _Optional[_Iterable[str]] = ..., copies_kept: bool = ...) -> None: ...
