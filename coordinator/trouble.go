@@ -176,8 +176,8 @@ func ailment(err error) (text, remedy string) {
 		{syscall.ENOSPC, "no space is left on the disk", "make room there; what waits goes on by itself"},
 		{syscall.EDQUOT, "the disk quota is used up", "make room there, or raise the quota; what waits goes on by itself"},
 		{syscall.EROFS, "the file system is read-only", "mount it for writing"},
-		{syscall.EACCES, "permission is denied", "let the server's user write there"},
-		{syscall.EPERM, "permission is denied", "let the server's user write there"},
+		{syscall.EACCES, "permission is denied", "let the server's user read and write there; what waits goes on by itself"},
+		{syscall.EPERM, "permission is denied", "let the server's user read and write there; what waits goes on by itself"},
 		{syscall.EIO, "the disk fails", "see the system's log, and replace the disk"},
 		{syscall.EFBIG, "a file may not grow any further", "raise the limit on file sizes"},
 		{syscall.ENAMETOOLONG, "a name is too long for the file system", "use shorter names"},
@@ -186,6 +186,14 @@ func ailment(err error) (text, remedy string) {
 		if errors.Is(err, a.errno) {
 			return a.text, a.remedy
 		}
+	}
+	var refusal interface {
+		error
+		Ailment() (text, remedy string)
+	}
+	if errors.As(err, &refusal) {
+		text, remedy = refusal.Ailment()
+		return text, goesOn(err, remedy)
 	}
 	switch {
 	case errors.Is(err, lock.ErrAway):
@@ -200,4 +208,16 @@ func ailment(err error) (text, remedy string) {
 		return "its requests take too long", "see that it runs and can be reached"
 	}
 	return unknownAilment, "see that it runs and can be reached"
+}
+
+// goesOn adds to the remedy of a store that refuses what a running server does meanwhile. What
+// is gone has to come back: a new one of its name is empty, and so another one.
+func goesOn(err error, remedy string) string {
+	switch {
+	case errors.Is(err, lock.ErrMissing):
+		return "bring it back with all that was in it, and what waits goes on by itself. A new one of its name is empty, and holds no journal; see the documents on a lost journal first"
+	case errors.Is(err, objstore.ErrMissing):
+		return "bring it back with all that was in it, and what waits goes on by itself. A new one of its name is empty, and tables and manifests in it are gone"
+	}
+	return remedy + "; what waits goes on by itself"
 }

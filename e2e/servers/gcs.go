@@ -83,5 +83,5 @@ func (g *GCS) Bucket(t testing.TB) string {
 
 // GCSError is an error of the JSON API.
 func GCSError(status int, message string) *Reply {
-	return &Reply{status, fmt.Sprintf(`{"error":{"code":%d,"message":%q,"errors":[{"message":%q}]}}`, status, message, message)}
+	return &Reply{Status: status, Body: fmt.Sprintf(`{"error":{"code":%d,"message":%q,"errors":[{"message":%q}]}}`, status, message, message)}
 }

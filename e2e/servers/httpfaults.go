@@ -50,11 +50,13 @@ type Fate struct {
 type Reply struct {
 	Status int
 	Body   string
+	// Header is added to.
+	Header http.Header
 }
 
 // DynamoError is an error of the DynamoDB API.
 func DynamoError(status int, name, message string) *Reply {
-	return &Reply{status, fmt.Sprintf(`{"__type":"com.amazonaws.dynamodb.v20120810#%s","message":%q}`, name, message)}
+	return &Reply{Status: status, Body: fmt.Sprintf(`{"__type":"com.amazonaws.dynamodb.v20120810#%s","message":%q}`, name, message)}
 }
 
 // HTTPFaults is a proxy that lets a hook decide the fate of every request.
@@ -151,6 +153,7 @@ func copyHeader(to, from http.Header) {
 
 func (r *Reply) write(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", "application/x-amz-json-1.0")
+	copyHeader(w.Header(), r.Header)
 	w.WriteHeader(r.Status)
 	_, _ = io.WriteString(w, r.Body) // The client may be gone.
 }

@@ -121,5 +121,5 @@ func (s *S3) Stop() {
 
 // S3Error is an error of the S3 API.
 func S3Error(status int, code string) *Reply {
-	return &Reply{status, fmt.Sprintf(`<?xml version="1.0" encoding="UTF-8"?><Error><Code>%s</Code><Message>injected</Message></Error>`, code)}
+	return &Reply{Status: status, Body: fmt.Sprintf(`<?xml version="1.0" encoding="UTF-8"?><Error><Code>%s</Code><Message>injected</Message></Error>`, code)}
 }

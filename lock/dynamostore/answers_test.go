@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -329,5 +330,42 @@ func TestRequestsSayWhatTheyNeed(t *testing.T) {
 	defer mu.Unlock()
 	if reads < 4 || puts < 4 {
 		t.Errorf("%d reads and %d puts were seen", reads, puts)
+	}
+}
+
+// What is taken from a store that runs is told by each of its operations: the credentials
+// were revoked, a permission, or the table is gone. It is no answer about a key.
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	server := servers.StartKumo(t)
+	for name, c := range map[string]struct {
+		want error
+		says string
+	}{
+		"ExpiredTokenException":     {lock.ErrDenied, "does not accept the credentials; set AWS_ACCESS_KEY_ID"},
+		"AccessDeniedException":     {lock.ErrDenied, "lack a permission on table "},
+		"ResourceNotFoundException": {lock.ErrMissing, "there is no table "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, proxy := throughProxy(t, server)
+			proxy.Decide(func(servers.Request) servers.Fate { return instead(400, name, "injected") })
+			_, getErr := s.Get(t.Context(), "k")
+			_, scanErr := s.Scan(t.Context(), "k", "", 0)
+			_, putErr := s.Put(t.Context(), "k", nil, lock.IfAbsent())
+			_, swapErr := s.Put(t.Context(), "k", nil, lock.IfRevision("r"))
+			for what, err := range map[string]error{
+				"get": getErr, "scan": scanErr, "put": putErr, "replace": swapErr, "delete": s.Delete(t.Context(), "k"),
+			} {
+				refusal, ok := errors.AsType[*lock.Refusal](err)
+				if !ok || !errors.Is(err, c.want) || errors.Is(err, lock.ErrNotFound) || meaningOf(err) != certain {
+					t.Errorf("%s: %v is not told as %q", what, err, c.want)
+					continue
+				}
+				if told := refusal.Text + "; " + refusal.Remedy; !strings.Contains(told, c.says) || strings.Contains(told, "injected") {
+					t.Errorf("%s: %q, want %q in it", what, told, c.says)
+				}
+			}
+		})
 	}
 }

@@ -9,7 +9,8 @@ import (
 )
 
 // meaning says of a write's error what it is to callers.
-func meaning(err error) error {
+func (s *Store) meaning(err error) error {
+	err = s.refused(err)
 	for from, to := range map[error]error{
 		dynamoapi.ErrCondition: lock.ErrConflict, dynamoapi.ErrUnknown: lock.ErrUnknown, dynamoapi.ErrTooLarge: lock.ErrTooLarge,
 	} {
@@ -20,19 +21,39 @@ func meaning(err error) error {
 	return err
 }
 
-// explain adds to an error of opening what can be done about it.
-func (s *Store) explain(err error) error {
-	where := s.table.Where
+// refused says of an error that DynamoDB gives until somebody does something about it what
+// that is.
+func (s *Store) refused(err error) error {
+	table := "table " + s.cfg.Table
+	var r *lock.Refusal
 	switch dynamoapi.KindOf(err) {
 	case dynamoapi.Missing:
-		return because(lock.ErrMissing, "there is no %s: make it with txcoord store init, or correct the name, the region or the account: %w", where, err)
+		r = &lock.Refusal{Reason: lock.ErrMissing, Text: "there is no " + table, Remedy: "make it with txcoord store init, or correct the name, the region or the account"}
 	case dynamoapi.Denied:
-		return because(lock.ErrDenied, "%s does not accept the credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a profile, or a role of the machine: %w", where, err)
+		r = &lock.Refusal{
+			Reason: lock.ErrDenied, Text: table + " does not accept the credentials",
+			Remedy: "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a profile, or a role of the machine",
+		}
 	case dynamoapi.Forbidden:
-		return because(lock.ErrDenied, "%s: the credentials lack a permission; txcoord needs dynamodb:GetItem, PutItem, DeleteItem, Query and DescribeTable on it, and CreateTable for store init: %w", where, err)
-	case dynamoapi.Unanswered:
+		r = &lock.Refusal{
+			Reason: lock.ErrDenied, Text: "the credentials lack a permission on " + table,
+			Remedy: "txcoord needs dynamodb:GetItem, PutItem, DeleteItem, Query and DescribeTable on it, and CreateTable for store init",
+		}
+	case dynamoapi.Unanswered, dynamoapi.Other:
+		return err
+	}
+	r.Err = err
+	return r
+}
+
+// explain adds to an error of opening what can be done about it.
+func (s *Store) explain(err error) error {
+	if _, told := errors.AsType[*lock.Refusal](err); !told {
+		err = s.refused(err)
+	}
+	where := s.table.Where
+	if dynamoapi.KindOf(err) == dynamoapi.Unanswered {
 		return because(lock.ErrUnreachable, "%s does not answer: correct the endpoint or the region: %w", where, err)
-	case dynamoapi.Other:
 	}
 	return fmt.Errorf("%s: %w", where, err)
 }

@@ -32,7 +32,7 @@ func (s *Store) get(ctx context.Context, key string) (lock.Item, error) {
 		return err
 	})
 	if err != nil {
-		return lock.Item{}, err
+		return lock.Item{}, s.refused(err)
 	}
 	if len(out.Item) == 0 {
 		return lock.Item{}, lock.ErrNotFound

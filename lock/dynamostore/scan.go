@@ -166,7 +166,7 @@ func (s *Store) fill(ctx context.Context, st *stream, want int) error {
 		return err
 	})
 	if err != nil {
-		return err
+		return s.refused(err)
 	}
 	st.ended = len(out.LastEvaluatedKey) == 0
 	for _, attrs := range out.Items {

@@ -89,5 +89,5 @@ func (s *Store) Delete(ctx context.Context, key string) error {
 
 // write sends a write once. It says what an error means.
 func (s *Store) write(ctx context.Context, send func(ctx context.Context) error) error {
-	return meaning(s.table.Write(ctx, send))
+	return s.meaning(s.table.Write(ctx, send))
 }

@@ -51,15 +51,32 @@ func notApplied(err error) bool {
 	}
 }
 
-// explain adds to an error of opening what can be done about it.
-func explain(ctx context.Context, cfg Config, err error) error {
+// refused says of an error that etcd gives until somebody does something about it what that
+// is. It is none of those that say that the outcome is unknown.
+func refused(cfg Config, err error) error {
+	text, remedy := "", ""
 	switch {
 	case errors.Is(err, rpctypes.ErrAuthFailed):
-		return lock.Mark(lock.ErrDenied, fmt.Errorf("%w; correct the user name or the password", err))
+		text, remedy = "etcd does not accept the user", "correct the user name or the password"
 	case errors.Is(err, rpctypes.ErrUserEmpty), errors.Is(err, rpctypes.ErrInvalidAuthToken):
-		return lock.Mark(lock.ErrDenied, fmt.Errorf("%w: the cluster has authentication enabled; give a user name and a password", err))
+		text, remedy = "etcd does not know this client, since the cluster has authentication enabled", "give a user name and a password"
 	case errors.Is(err, rpctypes.ErrPermissionDenied):
-		return lock.Mark(lock.ErrDenied, fmt.Errorf("%w: grant the user %q the permission readwrite on the prefix %q", err, cfg.Username, cfg.Prefix))
+		text, remedy = fmt.Sprintf("etcd's user %q lacks a permission", cfg.Username), fmt.Sprintf("grant it readwrite on the prefix %q", cfg.Prefix)
+	default:
+		return err
+	}
+	if _, ok := errors.AsType[*lock.Refusal](err); ok {
+		return err
+	}
+	return &lock.Refusal{Reason: lock.ErrDenied, Text: text, Remedy: remedy, Err: err}
+}
+
+// explain adds to an error of opening what can be done about it.
+func explain(ctx context.Context, cfg Config, err error) error {
+	err = refused(cfg, err)
+	switch {
+	case errors.Is(err, lock.ErrDenied):
+		return err
 	case ctx.Err() == nil && (errors.Is(err, errNoAnswer) || passing(err)):
 		err = errors.Join(diagnose(ctx, cfg), err)
 		return lock.Mark(lock.ErrUnreachable, fmt.Errorf("no member of %s answers: %w", strings.Join(cfg.Endpoints, ", "), err))

@@ -136,6 +136,24 @@ func TestUsers(t *testing.T) {
 	if _, err = s.PutBatch(ctx, "k", []byte("v"), lock.IfRevision(rev), []lock.Write{{Key: "w"}}); err != nil {
 		t.Error(err)
 	}
-	cfg.Prefix = "of others/"
-	wantOpenError(t, cfg, "permission", `"of others/"`)
+	others := cfg
+	others.Prefix = "of others/"
+	wantOpenError(t, others, "permission", `"of others/"`)
+	root, err := clientv3.New(clientv3.Config{Endpoints: e.Endpoints(), Username: "root", Password: "secret"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	if _, err := root.RoleRevokePermission(ctx, "txcoord", cfg.Prefix, clientv3.GetPrefixRangeEnd(cfg.Prefix)); err != nil {
+		t.Fatal(err)
+	}
+	_, getErr := s.Get(ctx, "k")
+	_, putErr := s.Put(ctx, "k", []byte("v"), lock.IfRevision(rev))
+	_, scanErr := s.Scan(ctx, "", "", 0)
+	for what, err := range map[string]error{"get": getErr, "put": putErr, "scan": scanErr, "delete": s.Delete(ctx, "w")} {
+		refusal, ok := errors.AsType[*lock.Refusal](err)
+		if !ok || !errors.Is(err, lock.ErrDenied) || !strings.Contains(refusal.Text, `user "txcoord" lacks a permission`) || !strings.Contains(refusal.Remedy, cfg.Prefix) {
+			t.Errorf("%s, after the permission was revoked: %v", what, err)
+		}
+	}
 }

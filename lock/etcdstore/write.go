@@ -183,7 +183,7 @@ func (s *Store) request(ctx context.Context, send func(ctx context.Context) erro
 		// The caller's own time is not over.
 		return fmt.Errorf("%w in %v", errNoAnswer, s.cfg.RequestTimeout)
 	}
-	return err
+	return refused(s.cfg, err)
 }
 
 var errNoAnswer = errors.New("etcd gave no answer")

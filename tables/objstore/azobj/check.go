@@ -37,19 +37,35 @@ const remedy = "set AZURE_STORAGE_KEY or AZURE_STORAGE_SAS_TOKEN, the AZURE_ var
 // explain adds to an error of Check what can be done about it.
 func (s *Store) explain(err error) error {
 	where := fmt.Sprintf("container %s at %s", s.cfg.Container, s.cfg.Endpoint)
+	_, status := answered(err)
+	var transport *url.Error
+	if status == 0 && !errors.Is(err, objstore.ErrDenied) && (errors.Is(err, remote.ErrStalled) || errors.As(err, &transport)) {
+		return objstore.Mark(objstore.ErrUnreachable, fmt.Errorf("%s does not answer: correct the account or the endpoint: %w", where, err))
+	}
+	return fmt.Errorf("%s: %w", where, err)
+}
+
+// Refusal implements remote.Driver.
+func (d driver) Refusal(err error) *objstore.Refusal {
+	where := "container " + d.cfg.Container
+	if d.cfg.Account != "" {
+		where += " of account " + d.cfg.Account
+	}
+	refusal := func(reason error, text, remedy string) *objstore.Refusal {
+		return &objstore.Refusal{Reason: reason, Text: text, Remedy: remedy, Err: err}
+	}
 	code, status := answered(err)
 	var login *azidentity.AuthenticationFailedError
-	var transport *url.Error
+	const permissions = "txcoord needs to list, read, write and delete blobs in it (role Storage Blob Data Contributor)"
 	switch {
-	case code == bloberror.ContainerNotFound, code == bloberror.ContainerBeingDeleted:
-		return objstore.Mark(objstore.ErrMissing, fmt.Errorf("there is no %s: create it, or correct the name or the account: %w", where, err))
+	case code == bloberror.ContainerNotFound, code == bloberror.ContainerBeingDeleted, code == bloberror.ContainerDisabled:
+		return refusal(objstore.ErrMissing, "there is no "+where, "create it, or correct the name or the account")
 	case code == bloberror.AuthorizationPermissionMismatch, code == bloberror.InsufficientAccountPermissions:
-		return objstore.Mark(objstore.ErrDenied, fmt.Errorf("%s: the credentials lack a permission; txcoord needs to list, read, write and delete blobs in it (role Storage Blob Data Contributor): %w", where, err))
+		return refusal(objstore.ErrDenied, "the credentials lack a permission on "+where, permissions)
+	case status == http.StatusForbidden && code == "":
+		return refusal(objstore.ErrDenied, where+", or something on the way to it, answers that access is forbidden", "see that the credentials hold, and what stands between; "+permissions)
 	case status == http.StatusForbidden, status == http.StatusUnauthorized, errors.As(err, &login):
-		return objstore.Mark(objstore.ErrDenied, fmt.Errorf("%s does not accept the credentials: %s: %w", where, remedy, err))
-	case status == 0 && (errors.Is(err, remote.ErrStalled) || errors.As(err, &transport)):
-		return objstore.Mark(objstore.ErrUnreachable, fmt.Errorf("%s does not answer: correct the account or the endpoint: %w", where, err))
-	default:
-		return fmt.Errorf("%s: %w", where, err)
+		return refusal(objstore.ErrDenied, where+" does not accept the credentials", remedy)
 	}
+	return nil
 }

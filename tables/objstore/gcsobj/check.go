@@ -1,6 +1,7 @@
 package gcsobj
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"strings"
 
 	"cloud.google.com/go/storage"
+	"google.golang.org/api/googleapi"
 
 	"github.com/txcoord/txcoord/tables/objstore"
 	"github.com/txcoord/txcoord/tables/objstore/remote"
@@ -37,18 +39,46 @@ func (s *Store) explain(err error) error {
 	if s.cfg.Endpoint != "" {
 		where += " at " + s.cfg.Endpoint
 	}
-	message, status := answered(err)
+	message, _ := answered(err)
 	var transport *url.Error
-	switch {
-	case errors.Is(err, storage.ErrBucketNotExist), status == http.StatusNotFound && strings.Contains(message, "bucket"):
-		return objstore.Mark(objstore.ErrMissing, fmt.Errorf("there is no %s: create it, or correct the name: %w", where, err))
-	case status == http.StatusUnauthorized, strings.Contains(err.Error(), "cannot fetch token"), strings.Contains(err.Error(), "could not find default credentials"):
-		return objstore.Mark(objstore.ErrDenied, fmt.Errorf("%s does not accept the credentials: %s: %w", where, remedy, err))
-	case status == http.StatusForbidden:
-		return objstore.Mark(objstore.ErrDenied, fmt.Errorf("%s: the credentials lack a permission; txcoord needs storage.objects.list, get, create and delete on it (role Storage Object User): %w", where, err))
-	case message == "" && (errors.Is(err, remote.ErrStalled) || errors.As(err, &transport)):
+	if message == "" && !errors.Is(err, objstore.ErrDenied) && (errors.Is(err, remote.ErrStalled) || errors.As(err, &transport)) {
 		return objstore.Mark(objstore.ErrUnreachable, fmt.Errorf("%s does not answer: correct the endpoint: %w", where, err))
-	default:
-		return fmt.Errorf("%s: %w", where, err)
 	}
+	return fmt.Errorf("%s: %w", where, err)
+}
+
+// Refusal implements remote.Driver.
+func (d driver) Refusal(err error) *objstore.Refusal {
+	bucket := "bucket gs://" + d.name
+	refusal := func(reason error, text, remedy string) *objstore.Refusal {
+		return &objstore.Refusal{Reason: reason, Text: text, Remedy: remedy, Err: err}
+	}
+	message, status := answered(err)
+	const permissions = "txcoord needs storage.objects.list, get, create and delete on it (role Storage Object User)"
+	switch {
+	case noBucket(err):
+		return refusal(objstore.ErrMissing, "there is no "+bucket, "create it, or correct the name")
+	case status == http.StatusUnauthorized, strings.Contains(err.Error(), "cannot fetch token"), strings.Contains(err.Error(), "could not find default credentials"):
+		return refusal(objstore.ErrDenied, bucket+" does not accept the credentials", remedy)
+	case status == http.StatusForbidden && message == "":
+		return refusal(objstore.ErrDenied, bucket+", or something on the way to it, answers that access is forbidden", "see that the credentials hold, and what stands between; "+permissions)
+	case status == http.StatusForbidden:
+		return refusal(objstore.ErrDenied, "the credentials lack a permission on "+bucket, permissions)
+	}
+	return nil
+}
+
+// noBucket reports whether it is the bucket that is not there. The library calls every 404 in
+// answer to a request for an object "object doesn't exist". What is said of an object that is
+// not there has the names of bucket and object in it, so that only the whole sentence counts.
+func noBucket(err error) bool {
+	if errors.Is(err, storage.ErrBucketNotExist) {
+		return true
+	}
+	var e *googleapi.Error
+	if !errors.As(err, &e) || e.Code != http.StatusNotFound {
+		return false
+	}
+	message, _ := answered(err)
+	return strings.HasPrefix(cmp.Or(message, e.Body), "The specified bucket does not exist")
 }

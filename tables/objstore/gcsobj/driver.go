@@ -2,6 +2,7 @@ package gcsobj
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"hash/crc32"
 	"io"
@@ -151,6 +152,14 @@ func answered(err error) (message string, status int) {
 	if !errors.As(err, &e) {
 		return "", 0
 	}
+	if e.Message == "" { // that of a download is not looked into by the library
+		var told struct {
+			Error struct{ Message string }
+		}
+		if json.Unmarshal([]byte(e.Body), &told) == nil {
+			return told.Error.Message, e.Code
+		}
+	}
 	return e.Message, e.Code
 }
 
@@ -158,10 +167,10 @@ func answered(err error) (message string, status int) {
 func (driver) Verdict(err error) remote.Verdict {
 	message, status := answered(err)
 	switch {
+	case noBucket(err):
+		return remote.Certain
 	case errors.Is(err, storage.ErrObjectNotExist):
 		return remote.NotFound
-	case errors.Is(err, storage.ErrBucketNotExist):
-		return remote.Certain
 	case status == http.StatusRequestedRangeNotSatisfiable:
 		return remote.BadRange
 	case status == http.StatusPreconditionFailed, status == http.StatusNotModified:

@@ -29,6 +29,8 @@ type Driver interface {
 	List(ctx context.Context, o objstore.ListOptions, page string) (entries []objstore.Entry, next string, err error)
 	// Verdict says what an error of the above means.
 	Verdict(err error) Verdict
+	// Refusal says what can be done about an error of the above; nil if that is not known.
+	Refusal(err error) *objstore.Refusal
 }
 
 // Opened is an object under way.

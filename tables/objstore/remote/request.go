@@ -36,7 +36,7 @@ func (s *Store) read(ctx context.Context, send func(ctx context.Context, moved f
 		verdict := s.verdict(err)
 		passing := verdict == Throttled || verdict == Unknown
 		if !passing || n == tries || !sleep(ctx, jitter(wait)) {
-			return verdict, marked(verdict, err)
+			return verdict, s.marked(verdict, err)
 		}
 	}
 }
@@ -44,11 +44,14 @@ func (s *Store) read(ctx context.Context, send func(ctx context.Context, moved f
 // once sends a request a single time, and says what its error means for a write.
 func (s *Store) once(ctx context.Context, send func(ctx context.Context, moved func()) error) (Verdict, error) {
 	sent, err := s.bounded(ctx, send)
-	if err == nil || !sent {
-		return Certain, err // It has not left this machine.
+	if err == nil {
+		return Certain, nil
 	}
 	verdict := s.verdict(err)
-	return verdict, marked(verdict, err)
+	if !sent {
+		verdict = Certain // It has not left this machine.
+	}
+	return verdict, s.marked(verdict, err)
 }
 
 // verdict is the driver's, unless the request was given up on this side.
@@ -59,10 +62,13 @@ func (s *Store) verdict(err error) Verdict {
 	return s.driver.Verdict(err)
 }
 
-// marked adds what callers branch on.
-func marked(v Verdict, err error) error {
+// marked adds what callers branch on, and what can be done about it.
+func (s *Store) marked(v Verdict, err error) error {
 	if v == NotFound {
 		return fmt.Errorf("%w: %w", objstore.ErrNotFound, err)
+	}
+	if r := s.driver.Refusal(err); r != nil {
+		return r
 	}
 	return err
 }

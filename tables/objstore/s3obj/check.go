@@ -34,16 +34,8 @@ func (s *Store) explain(err error) error {
 	where := s.where()
 	code, status := answered(err)
 	switch {
-	case code == "NoSuchBucket":
-		return objstore.Mark(objstore.ErrMissing, fmt.Errorf("there is no %s: create it, or correct the name or the account: %w", where, err))
 	case code == "AuthorizationHeaderMalformed", code == "PermanentRedirect", code == "IllegalLocationConstraintException", status == http.StatusMovedPermanently:
 		return objstore.Mark(objstore.ErrMissing, fmt.Errorf("%s is in another region than %s: name its region: %w", where, s.region, err))
-	case code == "InvalidAccessKeyId", code == "SignatureDoesNotMatch", code == "ExpiredToken", code == "InvalidToken", isCredentials(err):
-		return objstore.Mark(objstore.ErrDenied, fmt.Errorf("%s does not accept the credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a profile, or a role of the machine: %w", where, err))
-	case code == "RequestTimeTooSkewed":
-		return objstore.Mark(objstore.ErrDenied, fmt.Errorf("%s refuses requests because this machine's clock is wrong: set it: %w", where, err))
-	case status == http.StatusForbidden:
-		return objstore.Mark(objstore.ErrDenied, fmt.Errorf("%s: the credentials lack a permission; txcoord needs s3:ListBucket on it, and s3:GetObject, s3:PutObject and s3:DeleteObject on its objects: %w", where, err))
 	case status == http.StatusNotImplemented:
 		return objstore.Mark(objstore.ErrUnconditional, fmt.Errorf("%s does not know conditional puts; use a server that honours If-None-Match and If-Match: %w", where, err))
 	case code == "" && isTransport(err):

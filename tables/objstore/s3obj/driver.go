@@ -61,11 +61,25 @@ func rangeHeader(r objstore.Range) *string {
 func (d driver) Head(ctx context.Context, key string) (objstore.Info, string, error) {
 	out, err := d.client.HeadObject(ctx, &s3.HeadObjectInput{Bucket: &d.bucket, Key: &key})
 	if err != nil {
+		if isNotFound(err) {
+			err = d.orNoBucket(ctx, key, err)
+		}
 		return objstore.Info{}, "", err
 	}
 	return objstore.Info{
 		Key: key, Size: aws.ToInt64(out.ContentLength), ETag: unquote(out.ETag), Modified: aws.ToTime(out.LastModified),
 	}, out.Metadata[tokenName], nil
+}
+
+// orNoBucket is the answer to a HEAD that has found nothing: it has no body, and does not say
+// whether it is the object that is not there, or all of the bucket. A listing's answer does.
+func (d driver) orNoBucket(ctx context.Context, key string, nothing error) error {
+	_, err := d.client.ListObjectsV2(ctx, &s3.ListObjectsV2Input{Bucket: &d.bucket, Prefix: &key, MaxKeys: aws.Int32(1)})
+	switch code, status := answered(err); {
+	case err == nil, code != "NoSuchBucket" && status >= 400 && status < 500:
+		return nothing
+	}
+	return err // The bucket is not there, or may not be.
 }
 
 // tokenName is remote.TokenName as S3's headers take it.

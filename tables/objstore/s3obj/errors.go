@@ -3,12 +3,14 @@ package s3obj
 import (
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
+	"github.com/txcoord/txcoord/tables/objstore"
 	"github.com/txcoord/txcoord/tables/objstore/remote"
 )
 
@@ -55,6 +57,32 @@ func (driver) Verdict(err error) remote.Verdict {
 	default:
 		return remote.Certain
 	}
+}
+
+// credentialCodes are the answers to credentials that are wrong, or no longer right.
+var credentialCodes = []string{"InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken", "TokenRefreshRequired"}
+
+// Refusal implements remote.Driver.
+func (d driver) Refusal(err error) *objstore.Refusal {
+	bucket := "bucket " + d.bucket
+	refusal := func(reason error, text, remedy string) *objstore.Refusal {
+		return &objstore.Refusal{Reason: reason, Text: text, Remedy: remedy, Err: err}
+	}
+	const permissions = "txcoord needs s3:ListBucket on it, and s3:GetObject, s3:PutObject and s3:DeleteObject on its objects"
+	code, status := answered(err)
+	switch {
+	case code == "NoSuchBucket":
+		return refusal(objstore.ErrMissing, "there is no "+bucket, "create it, or correct the name or the account")
+	case slices.Contains(credentialCodes, code), isCredentials(err):
+		return refusal(objstore.ErrDenied, bucket+" does not accept the credentials", "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a profile, or a role of the machine")
+	case code == "RequestTimeTooSkewed":
+		return refusal(objstore.ErrDenied, bucket+" refuses requests because this machine's clock is wrong", "set it")
+	case status == http.StatusForbidden && (code == "" || code == "Forbidden"): // of a proxy, or to a HEAD
+		return refusal(objstore.ErrDenied, bucket+", or something on the way to it, answers that access is forbidden", "see that the credentials hold, and what stands between; "+permissions)
+	case status == http.StatusForbidden:
+		return refusal(objstore.ErrDenied, "the credentials lack a permission on "+bucket, permissions)
+	}
+	return nil
 }
 
 // isCredentials reports whether there are no credentials to sign with.
