@@ -121,6 +121,20 @@ func TestBucketsThatCannotBeUsed(t *testing.T) {
 	}
 }
 
+// TestProfileThatIsNotThere: which profile, where it was looked for, and what to do.
+func TestProfileThatIsNotThere(t *testing.T) {
+	awsEnvironment(t, "", "")
+	none := os.Getenv("AWS_CONFIG_FILE")
+	says := []string{`profile "nope" is neither in ` + none + " (which is not there) nor in " + none, "aws configure --profile nope", "AWS_SHARED_CREDENTIALS_FILE"}
+	for _, args := range [][]string{
+		{"serve", "--listen", "127.0.0.1:0", "--warehouse", "s3://bucket/w", "--store", "mem", "--bucket", "s3://bucket?region=x&profile=nope"},
+		{"store", "check", "--store", "s3://bucket/j", "--bucket", "s3://bucket?region=x&profile=nope"},
+		{"store", "check", "--store", "dynamodb://table?region=us-east-1&profile=nope"},
+	} {
+		wantCode(t, args, txcoord(t, nil, "", args...), 2, says...)
+	}
+}
+
 func TestBucketFlagsThatMakeNoSense(t *testing.T) {
 	for flag, says := range map[string]string{
 		"orders":                 "write s3://NAME",

@@ -17,6 +17,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go/logging"
+
+	"github.com/txcoord/txcoord/internal/awsprofile"
 )
 
 // Config says which table. Name is required; the zero value of the rest is usable.
@@ -84,7 +86,7 @@ func Connect(ctx context.Context, c Config) (*Table, error) {
 	}
 	sdk, err := config.LoadDefaultConfig(ctx, c.options()...)
 	if err != nil {
-		return nil, fmt.Errorf("read AWS configuration: %w", err)
+		return nil, awsprofile.Explain(err)
 	}
 	if sdk.Region == "" {
 		return nil, fmt.Errorf("no region for table %s; name it, or set AWS_REGION", c.Name)

@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/smithy-go/logging"
 
+	"github.com/txcoord/txcoord/internal/awsprofile"
 	"github.com/txcoord/txcoord/tables/objstore"
 	"github.com/txcoord/txcoord/tables/objstore/remote"
 )
@@ -40,7 +41,7 @@ func New(ctx context.Context, cfg Config) (*Store, error) {
 	}
 	sdk, err := config.LoadDefaultConfig(ctx, cfg.options()...)
 	if err != nil {
-		return nil, objstore.Mark(objstore.ErrMisconfigured, fmt.Errorf("S3 bucket %s: read AWS configuration: %w", cfg.Bucket, err))
+		return nil, objstore.Mark(objstore.ErrMisconfigured, fmt.Errorf("S3 bucket %s: %w", cfg.Bucket, awsprofile.Explain(err)))
 	}
 	if sdk.Region == "" && cfg.Endpoint == "" {
 		return nil, objstore.Mark(objstore.ErrMisconfigured, fmt.Errorf("no region for bucket %s; name it, or set AWS_REGION", cfg.Bucket))
