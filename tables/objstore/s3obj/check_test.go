@@ -74,15 +74,15 @@ func TestCheckSaysWhatToDo(t *testing.T) {
 func TestBadConfigIsRefused(t *testing.T) {
 	t.Parallel()
 	for want, cfg := range map[string]s3obj.Config{
-		"name of a bucket":   {Bucket: "x"},
-		"directory bucket":   {Bucket: "logs--use1-az4--x-s3"},
-		"endpoint":           {Bucket: "bucket", Endpoint: "localhost:9000"},
-		"secret key":         {Bucket: "bucket", AccessKey: "a"},
-		"addressing":         {Bucket: "bucket", Addressing: "host"},
-		"set AWS_REGION":     {Bucket: "bucket"},
-		"below 0":            {Bucket: "bucket", MaxRequests: -1},
-		"AWS configuration":  {Bucket: "bucket", Region: "x", Profile: "none-of-this-name"},
-		"not the name of a ": {},
+		"name of a bucket": {Bucket: "x"},
+		"directory bucket": {Bucket: "logs--use1-az4--x-s3"},
+		"endpoint":         {Bucket: "bucket", Endpoint: "localhost:9000"},
+		"secret key":       {Bucket: "bucket", AccessKey: "a"},
+		"addressing":       {Bucket: "bucket", Addressing: "host"},
+		"set AWS_REGION":   {Bucket: "bucket"},
+		"below 0":          {Bucket: "bucket", MaxRequests: -1},
+		`profile "none-of-this-name" is neither in`: {Bucket: "bucket", Region: "x", Profile: "none-of-this-name"},
+		"not the name of a ":                        {},
 	} {
 		if _, err := s3obj.New(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, want %q", cfg, err, want)
