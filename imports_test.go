@@ -82,7 +82,7 @@ var rules = []rule{
 	},
 	{pkg: "tables/objstore/objtest", own: []string{"=tables/objstore"}, external: []string{"github.com/google/go-cmp"}},
 	{
-		pkg: "=tables", own: []string{"=twophase", "=tables/objstore", "tables/checkpoint", "tables/datafile"},
+		pkg: "=tables", own: []string{"=twophase", "internal/nearest", "internal/number", "=tables/objstore", "tables/checkpoint", "tables/datafile"},
 		external: []string{"github.com/google/uuid", "golang.org/x/sync"},
 	},
 	{pkg: "tables/checkpoint", own: []string{"=tables", "=tables/objstore", "tables/datafile"}, external: []string{arrow}},
@@ -92,8 +92,9 @@ var rules = []rule{
 	},
 	{pkg: "internal/allocs"},
 	{pkg: "internal/nearest", noStd: impure},
+	{pkg: "internal/number", noStd: impure},
 	{
-		pkg: "coordinator", own: append([]string{"=coordinator/telemetry", "=coordinator/fair", "=coordinator/manifest", "=coordinator/quota"}, domain...),
+		pkg: "coordinator", own: append([]string{"=coordinator/telemetry", "=coordinator/fair", "=coordinator/manifest", "=coordinator/quota", "internal/number"}, domain...),
 		external: []string{"golang.org/x/sync", "github.com/google/uuid", "github.com/klauspost/compress"},
 	},
 	{pkg: "coordinator/fair", noStd: impure},
@@ -110,7 +111,7 @@ var rules = []rule{
 	},
 	{pkg: "coordinator/access", own: []string{"=coordinator/quota", "internal/nearest"}, external: []string{"github.com/coreos/go-oidc/v3", "github.com/go-jose/go-jose/v4", "go.yaml.in/yaml/v3"}},
 	{
-		pkg: "coordinator/rpc", own: append([]string{"=coordinator", "=coordinator/access", "=coordinator/quota", "proto/txcoord/v1"}, domain...),
+		pkg: "coordinator/rpc", own: append([]string{"=coordinator", "=coordinator/access", "=coordinator/quota", "internal/number", "proto/txcoord/v1"}, domain...),
 		external: append([]string{"google.golang.org/genproto/googleapis/rpc", "golang.org/x/sys"}, wire...),
 	},
 	{pkg: "clients/python"},
@@ -123,7 +124,7 @@ var rules = []rule{
 	{
 		pkg: "cmd/txcoord",
 		own: slices.Concat(
-			[]string{"cmd/txcoord", "coordinator", "clients/go", "proto/txcoord/v1", "tables/logstore/dynamo", "internal/nearest"}, domain, backend),
+			[]string{"cmd/txcoord", "coordinator", "clients/go", "proto/txcoord/v1", "tables/logstore/dynamo", "internal/nearest", "internal/number"}, domain, backend),
 		external: append([]string{
 			"github.com/alecthomas/kong", "github.com/google/uuid", "go.yaml.in/yaml/v3", "golang.org/x/sync", "golang.org/x/term",
 			"google.golang.org/genproto/googleapis/rpc",

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/txcoord/txcoord/internal/number"
 	"github.com/txcoord/txcoord/twophase"
 )
 
@@ -167,7 +168,7 @@ func (e *explainer) catalog() {
 	if bytes > limit/10*8 {
 		e.add(Finding{
 			Code: FoundBacklog, Blocks: bytes >= limit,
-			Text:   fmt.Sprintf("%d bytes of transactions wait to be published, new ones are refused from %d on (limit queue_bytes)", bytes, limit),
+			Text:   fmt.Sprintf("%s of transactions wait to be published, new ones are refused from %d on (limit queue_bytes)", number.Of(bytes, "byte"), limit),
 			Remedy: "see which rounds are open (txcoord status), and what they wait for",
 		})
 	}
@@ -313,7 +314,7 @@ func (e *explainer) pending(s *twophase.State, t *twophase.Table) {
 		return
 	}
 	oldest := t.Pending[0]
-	f := Finding{Code: FoundChangesPending, Txn: oldest.Txn, Key: keyOf(s, oldest.Txn), Text: fmt.Sprintf("%d changes are decided and not yet published", len(t.Pending))}
+	f := Finding{Code: FoundChangesPending, Txn: oldest.Txn, Key: keyOf(s, oldest.Txn), Text: fmt.Sprintf("%s %s decided and not yet published", number.Of(len(t.Pending), "change"), number.Verb(len(t.Pending), "is", "are"))}
 	if o := s.Outcome(oldest.Txn); o != nil {
 		f.Since = o.Time.Std()
 		f.Text += fmt.Sprintf(", the oldest since %s (transaction %s)", f.Since.Format(time.RFC3339), oldest.Txn)
@@ -344,7 +345,7 @@ func (e *explainer) round(s *twophase.State, r *twophase.Round) {
 		case p.Table.Frozen != nil && p.Table.Frozen.Origin == p.Table.Table && !p.Table.Frozen.Resolved:
 			waits = append(waits, fmt.Sprintf("%s is frozen (%s)", e.name(p.Table.Name), p.Table.Frozen.Cause))
 		case len(p.Changes) > 0:
-			waits = append(waits, fmt.Sprintf("%s has %d changes to be put", e.name(p.Table.Name), len(p.Changes)))
+			waits = append(waits, fmt.Sprintf("%s has %s to be put", e.name(p.Table.Name), number.Of(len(p.Changes), "change")))
 		}
 	}
 	if len(waits) == 0 {
@@ -354,7 +355,7 @@ func (e *explainer) round(s *twophase.State, r *twophase.Round) {
 	if n := len(waits) - 10; n > 0 {
 		waits, more = waits[:10], fmt.Sprintf(", and %d more", n)
 	}
-	f.Text = fmt.Sprintf("round %s of %d transactions is open since %s and waits for: %s%s", r.ID, len(r.Txns), f.Since.Format(time.RFC3339), strings.Join(waits, "; "), more)
+	f.Text = fmt.Sprintf("round %s of %s is open since %s and waits for: %s%s", r.ID, number.Of(len(r.Txns), "transaction"), f.Since.Format(time.RFC3339), strings.Join(waits, "; "), more)
 	e.add(f)
 }
 

@@ -60,6 +60,8 @@ type TxnWinner struct {
 	Key string
 	// Engine and Operation as the commit names them.
 	Engine, Operation string
+	// At is when, as its commit says; zero if that is not known.
+	At time.Time
 	// Version of the table that holds it; NoVersion if it is not in the log, or not known.
 	Version twophase.Version
 	// Probable: the journal does not say which commit it was, and this one is the newest.
@@ -228,8 +230,8 @@ func (x *txnExplainer) obstacle(ctx context.Context, id twophase.TableID, name s
 // committed: published, given up somewhere, or still on its way.
 func (x *txnExplainer) committed(ctx context.Context) {
 	done := x.Outcome.Committed
-	var lost []string
-	var rebuilt, otherwise bool
+	var lost, resolve []string
+	var rebuilt bool
 	for i := range done.Tables {
 		d := &done.Tables[i]
 		if d.Status != twophase.StatusDiverged && d.Status != twophase.StatusNotApplied {
@@ -239,10 +241,10 @@ func (x *txnExplainer) committed(ctx context.Context) {
 			if d.Conflict != nil && d.Conflict.Detail == twophase.LostWithJournal {
 				rebuilt = true
 			} else {
-				otherwise = true
+				resolve = append(resolve, "txcoord tables resolve "+d.Name)
 			}
 			lost = append(lost, fmt.Sprintf("%s (%s)", d.Name, conflictWords(d.Conflict)))
-			x.Winner = x.probable(d.Table)
+			x.Winner = x.probable(ctx, d.Table)
 		}
 	}
 	waits := x.standing(ctx)
@@ -250,7 +252,7 @@ func (x *txnExplainer) committed(ctx context.Context) {
 	case len(lost) > 0:
 		x.State = TxnGivenUp
 		x.Text = "committed, but its change cannot be, or was not, applied on " + strings.Join(lost, ", ")
-		x.Remedy = x.givenUpRemedy(rebuilt, otherwise)
+		x.Remedy = x.givenUpRemedy(rebuilt, resolve)
 		return
 	case done.Snapshot != 0 || !waits:
 		x.State = TxnPublished
@@ -267,10 +269,10 @@ func (x *txnExplainer) committed(ctx context.Context) {
 
 // givenUpRemedy: what was lost with a journal freezes no table, and there is nothing that an
 // operator could resolve.
-func (x *txnExplainer) givenUpRemedy(rebuilt, otherwise bool) string {
+func (x *txnExplainer) givenUpRemedy(rebuilt bool, resolve []string) string {
 	var all []string
-	if otherwise {
-		all = append(all, "an operator accepts that with txcoord tables resolve NAME, if the table is frozen; make that part anew, as a new transaction under another key")
+	if len(resolve) > 0 {
+		all = append(all, fmt.Sprintf("an operator accepts that with %s, if the table is frozen; make that part anew, as a new transaction under another key", strings.Join(resolve, ", or ")))
 	}
 	if rebuilt {
 		all = append(all, fmt.Sprintf("of what was lost at the rebuild nothing waits any more, and the key stays done: commit what is missing as a new transaction under another key, "+

@@ -37,7 +37,7 @@ func TestExplainTxnGivenUp(t *testing.T) {
 	gate.release()
 	w.eventually("it diverged", func() bool { return w.info("t").Frozen != nil })
 	x := w.explainTxn(key, nil)
-	if x.State != coordinator.TxnGivenUp || x.Winner == nil || x.Winner.Engine != "delta-rs:1.6.6" || x.Winner.Version != 2 || !x.Winner.Probable ||
+	if x.State != coordinator.TxnGivenUp || x.Winner == nil || x.Winner.Engine != "delta-rs:1.6.6" || x.Winner.Version != 2 || x.Winner.Operation != "DELETE" || !x.Winner.Probable || !strings.Contains(x.Remedy, "txcoord tables resolve t,") ||
 		!strings.Contains(x.Text, "t (a file that it removes is not in the table: 1") || len(x.Obstacles) == 0 {
 		t.Errorf("given up: %+v", x)
 	}

@@ -108,15 +108,15 @@ func (w *TxnWinner) String() string {
 	text := "transaction " + w.Txn.String()
 	switch {
 	case w.Txn.IsZero():
-		text = named(w.Engine)
-		if w.Operation != "" {
-			text += " (" + w.Operation + ")"
-		}
+		text = author{engine: w.Engine, operation: w.Operation}.String()
 	case w.Key != "":
 		text += fmt.Sprintf(" (key %s)", w.Key)
 	}
 	if w.Version != twophase.NoVersion {
 		text += fmt.Sprintf(", version %d of the table", w.Version)
+	}
+	if w.Txn.IsZero() {
+		text += author{at: w.At}.when()
 	}
 	if w.Probable {
 		text = "probably " + text
@@ -176,7 +176,8 @@ func (x *txnExplainer) fromLog(ctx context.Context, w *TxnWinner, table twophase
 	if err != nil {
 		return false
 	}
-	w.Engine, w.Operation = commit.Engine, commit.Operation
+	a := authorOf(commit)
+	w.Engine, w.Operation, w.At = a.engine, a.operation, a.at
 	tags, err := commit.Tags(x.c.journal.Meta().Catalog)
 	if err != nil || tags == nil {
 		return true
@@ -190,12 +191,15 @@ func (x *txnExplainer) fromLog(ctx context.Context, w *TxnWinner, table twophase
 
 // probable is the engine whose commit is the newest on a table: most likely the one that
 // made a decided change impossible. The journal does not say which it was.
-func (x *txnExplainer) probable(table twophase.TableID) (w *TxnWinner) {
+func (x *txnExplainer) probable(ctx context.Context, table twophase.TableID) (w *TxnWinner) {
 	x.c.ledger.read(func(s *twophase.State) {
 		if t, ok := s.Table(table); ok && len(t.Guests) > 0 {
 			g := t.Guests[len(t.Guests)-1]
 			w = &TxnWinner{Engine: g.Engine, Version: g.Version, Probable: true}
 		}
 	})
+	if w != nil {
+		x.fromLog(ctx, w, table)
+	}
 	return w
 }

@@ -136,7 +136,7 @@ func (c *Catalog) fenceTransaction(ctx context.Context, id twophase.TableID, pro
 		return err // maybe decided later: then the next call finds it on its way, or done
 	case o.Aborted != nil:
 		c.dropOnce(ref, want)
-		return abortedError(o)
+		return c.abortedError(o)
 	}
 	return c.publishedFence(ctx, ref.id)
 }

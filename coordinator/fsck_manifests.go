@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/txcoord/txcoord/coordinator/manifest"
+	"github.com/txcoord/txcoord/internal/number"
 	"github.com/txcoord/txcoord/tables/objstore"
 	"github.com/txcoord/txcoord/twophase"
 )
@@ -204,7 +205,7 @@ func (c *manifestChain) manifest(n manifest.Name, raw []byte) *manifest.File {
 	meta := c.c.journal.Meta()
 	switch shown := c.state.Shown(); {
 	case file.Last() > shown:
-		c.foundIn(FsckManifestAhead, max(n.Snapshot, shown+1), "the journal knows %d snapshots only", shown)
+		c.foundIn(FsckManifestAhead, max(n.Snapshot, shown+1), "the journal knows %s only", number.Of(shown, "snapshot"))
 	case file.Catalog != meta.Catalog || file.Incarnation != meta.Incarnation && file.Last() > c.state.Rebuilt():
 		c.foundIn(FsckManifestAltered, n.Snapshot, "%s is of catalog %s, incarnation %s", n, file.Catalog, file.Incarnation)
 	case !n.Full:

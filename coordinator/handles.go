@@ -43,6 +43,8 @@ type handle struct {
 	// not whole.
 	stopped error
 	torn    *torn
+	// authors are who wrote the newest foreign versions, as far as this process read them.
+	authors map[twophase.Version]author
 	// lacksPart: the publisher's last walk found that a staged part is lost.
 	lacksPart atomic.Bool
 	// disowned says that another catalog took the table over.
@@ -90,7 +92,7 @@ func (h *handles) of(id twophase.TableID) (*handle, error) {
 	if t, ok := h.m[id]; ok {
 		return t, nil
 	}
-	t := &handle{id: id, uri: uri, log: log, sight: twophase.Sight{At: twophase.NoSight}, etags: map[twophase.Version]seenETag{}}
+	t := &handle{id: id, uri: uri, log: log, sight: twophase.Sight{At: twophase.NoSight}, etags: map[twophase.Version]seenETag{}, authors: map[twophase.Version]author{}}
 	h.m[id] = t
 	return t, nil
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/txcoord/txcoord/internal/number"
 	"github.com/txcoord/txcoord/tables"
 	"github.com/txcoord/txcoord/twophase"
 )
@@ -126,7 +127,7 @@ func (h hold) toldOf(of []risk) string {
 	if more := len(of) - len(names); more > 0 {
 		names = append(names, fmt.Sprintf("%d more", more))
 	}
-	whose := fmt.Sprintf("%d tables (%s) is %s or more", len(of), strings.Join(names, ", "), InUnits(first.keeps))
+	whose := fmt.Sprintf("%s (%s) is %s or more", number.Of(len(of), "table"), strings.Join(names, ", "), InUnits(first.keeps))
 	if h.until.IsZero() {
 		return first.brief(whose)
 	}

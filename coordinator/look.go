@@ -36,6 +36,9 @@ func (c *Catalog) readVersion(ctx context.Context, t *handle, v twophase.Version
 		return nil, err
 	}
 	t.know(v, commit.Object.ETag, commit.Identity)
+	if seen.Catalog == "" {
+		t.wroteBy(v, authorOf(commit))
+	}
 	t.tail.saw(v, commit.Raw)
 	return twophase.SeenVersion{Seen: *seen}, nil
 }

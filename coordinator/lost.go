@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/txcoord/txcoord/internal/number"
 	"github.com/txcoord/txcoord/twophase"
 )
 
@@ -285,8 +286,8 @@ func (e *explainer) lostFinding(l *lack) Finding {
 				others++
 			}
 		}
-		f.Text = fmt.Sprintf("%s (%d bytes of actions). The transaction is decided; its parts on %d other tables are published all the same, and this table takes no commits meanwhile",
-			e.c.lackText(l), l.bytes, others)
+		f.Text = fmt.Sprintf("%s (%s of actions). The transaction is decided; what it has on other tables (%d) is published all the same, and this table takes no commits meanwhile",
+			e.c.lackText(l), number.Of(l.bytes, "byte"), others)
 		f.Remedy = fmt.Sprintf("put the part back byte for byte, and the table goes on by itself; if nobody has it: txcoord tables resolve %s --give-up records that the change is not applied here",
 			name)
 	})

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/txcoord/txcoord/coordinator/manifest"
+	"github.com/txcoord/txcoord/internal/number"
 	"github.com/txcoord/txcoord/twophase"
 )
 
@@ -99,7 +100,7 @@ func (m *manifests) knows(ctx context.Context, v twophase.SnapshotVersion) error
 	lost, shown := false, twophase.SnapshotVersion(0)
 	m.c.ledger.read(func(s *twophase.State) { lost, shown = s.HistoryLost(v), s.Shown() })
 	if lost {
-		return m.c.ledger.fail(contradicts(fmt.Sprintf("manifest %d exists and the journal knows %d snapshots only", v, shown)))
+		return m.c.ledger.fail(contradicts(fmt.Sprintf("manifest %d exists and the journal knows %s only", v, number.Of(shown, "snapshot"))))
 	}
 	return nil
 }

@@ -72,7 +72,7 @@ func inputError(table string, err error) error {
 }
 
 // abortedError is the final answer of an aborted transaction.
-func abortedError(o Outcome) error {
+func abortedError(o Outcome) *Error {
 	reason := Conflicted
 	switch o.Aborted.Rule {
 	case twophase.RuleExpired:

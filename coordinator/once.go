@@ -86,7 +86,7 @@ func (c *Catalog) decidedOnce(ref txnRef, r OnceRequest) (content, bool, error) 
 		}
 	})
 	if o, ok := c.decidedOutcome(ref.id); ok && o.Aborted != nil {
-		return content{}, true, abortedError(o)
+		return content{}, true, c.abortedError(o)
 	}
 	if parts == nil {
 		return content{}, false, nil

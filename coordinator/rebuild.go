@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/txcoord/txcoord/internal/number"
 	"github.com/txcoord/txcoord/lock"
 	"github.com/txcoord/txcoord/tables/objstore"
 	"github.com/txcoord/txcoord/twophase"
@@ -223,11 +224,11 @@ func (r *rebuilding) present(ctx context.Context) (err error) {
 		return lock.Mark(lock.ErrUnfit, fmt.Errorf("the store holds incarnation %s of the catalog, not %s", r.old.Incarnation, r.opts.Supersede))
 	}
 	if shown >= r.before.newest {
-		return lock.Mark(lock.ErrUnfit, fmt.Errorf("the store holds incarnation %s of the catalog, whose journal knows all %d snapshots that there are manifests of: "+
+		return lock.Mark(lock.ErrUnfit, fmt.Errorf("the store holds incarnation %s of the catalog, whose journal goes to snapshot %d, and knows all that there are manifests of: "+
 			"nothing of that is lost; start a server on it (fsck says whether the rest is whole), or give it up all the same (--supersede %s)", r.old.Incarnation, shown, r.old.Incarnation))
 	}
-	return lock.Mark(lock.ErrUnfit, fmt.Errorf("the store holds incarnation %s of the catalog, whose journal knows %d snapshots, and the newest manifest is %d: "+
-		"give an empty store, or say that this one is to be given up (--supersede %s)", r.old.Incarnation, shown, r.before.newest, r.old.Incarnation))
+	return lock.Mark(lock.ErrUnfit, fmt.Errorf("the store holds incarnation %s of the catalog, whose journal knows %s, and the newest manifest is %d: "+
+		"give an empty store, or say that this one is to be given up (--supersede %s)", r.old.Incarnation, number.Of(shown, "snapshot"), r.before.newest, r.old.Incarnation))
 }
 
 // fold is what the store's journal says of itself; rebuilt only if it is whole.

@@ -265,7 +265,7 @@ func TestRebuildNamesTornTransactions(t *testing.T) {
 		if len(torn.In) != 1 || torn.In[0].Name != "a" || torn.In[0].Version != 2 || len(torn.Missing) != 1 || torn.Missing[0].Name != "b" || torn.More != 0 {
 			t.Errorf("%+v", torn)
 		}
-		if got := torn.String(); got != "in a@2; missing in b (1 pieces are staged)" {
+		if got := torn.String(); got != "in a@2; missing in b (1 piece is staged)" {
 			t.Errorf("it says %q", got)
 		}
 	})

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/txcoord/txcoord/internal/number"
 	"github.com/txcoord/txcoord/lock"
 	"github.com/txcoord/txcoord/tables"
 	"github.com/txcoord/txcoord/tables/objstore"
@@ -290,7 +291,7 @@ func (t TornTxn) String() string {
 				fmt.Fprintf(&b, "@%d", p.Version)
 			}
 			if len(p.Staged) > 0 {
-				fmt.Fprintf(&b, " (%d pieces are staged)", len(p.Staged))
+				fmt.Fprintf(&b, " (%s %s staged)", number.Of(len(p.Staged), "piece"), number.Verb(len(p.Staged), "is", "are"))
 			}
 			if p.Cleaned {
 				b.WriteString(" (or in a commit that was cleaned)")
@@ -307,7 +308,7 @@ func (t TornTxn) String() string {
 		if len(t.Missing) > 0 {
 			b.WriteString(" and ")
 		}
-		fmt.Fprintf(&b, "%d tables that it does not name", t.More)
+		fmt.Fprintf(&b, "%s that it does not name", number.Of(t.More, "table"))
 	}
 	return b.String()
 }
@@ -316,7 +317,7 @@ func (t TornTxn) String() string {
 func (r *rebuilding) openTxns(all map[twophase.TxnID]*loggedTxn, staged stagedParts) {
 	for id, parts := range staged {
 		if l := all[id]; l == nil || l.begunSince(parts) {
-			r.found(RebuildFinding{Code: RebuildStaged, Txn: id, What: fmt.Sprintf("parts for %d tables are staged, and no log has it: it was open, or decided and not published", len(parts))})
+			r.found(RebuildFinding{Code: RebuildStaged, Txn: id, What: fmt.Sprintf("parts for %s are staged, and no log has it: it was open, or decided and not published", number.Of(len(parts), "table"))})
 		}
 	}
 }

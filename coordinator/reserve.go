@@ -215,7 +215,7 @@ func (c *Catalog) reservationOf(key string) (at *twophase.Reservation) {
 // lostButFirst adds to the answer of an aborted transaction that its key goes first now:
 // it is worth to read anew at once.
 func (c *Catalog) lostButFirst(o Outcome) error {
-	err := abortedError(o)
+	err := c.abortedError(o)
 	var own *Error
 	if r := c.reservationOf(o.Key); r != nil && o.Attempt >= r.Attempt && errors.As(err, &own) {
 		own.Message += fmt.Sprintf(". The key has lost so often that it goes first on its tables, until position %d of the journal at most: read again now, and commit as attempt %d", r.Until, o.Attempt+1)

@@ -221,7 +221,7 @@ func (r *Resolution) planThaw(s *twophase.State, t twophase.Thawing, reason stri
 	default:
 	}
 	if n := len(t.GivenUp); n > 0 {
-		text += fmt.Sprintf("; the %d changes below are given up on it for good", n)
+		text += "; " + changesAre(n) + " given up on it for good"
 	}
 	r.Steps = append(r.Steps, ResolveStep{
 		Kind: "thaw", Table: name, Text: text, record: &twophase.Thawed{Table: t.Origin.Table, Detail: clip(reason, 1024)},

@@ -113,7 +113,7 @@ func (c *Catalog) stillOpen(ref txnRef) error {
 	o, ok := c.decidedOutcome(ref.id)
 	switch {
 	case ok && o.Aborted != nil:
-		return abortedError(o)
+		return c.abortedError(o)
 	case !ok && ref.begun < c.floor():
 		return &Error{Reason: OutcomeExpired, Message: "the transaction is older than what the catalog remembers; begin again"}
 	}

@@ -3,6 +3,7 @@ package tables
 import (
 	"fmt"
 
+	"github.com/txcoord/txcoord/internal/number"
 	"github.com/txcoord/txcoord/twophase"
 )
 
@@ -146,7 +147,7 @@ func appendConflict(c, w *facts) *twophase.Conflict {
 	}
 	switch {
 	case c.is(flagReadWhole):
-		return conflict(twophase.RuleAppendRead, "%d files were added to the table, which was read whole", w.adds.len())
+		return conflict(twophase.RuleAppendRead, "%s %s added to the table, which was read whole", number.Of(w.adds.len(), "file"), number.Verb(w.adds.len(), "was", "were"))
 	case c.is(flagReadPartitions) && (w.is(flagAddsAnywhere) || fitsPredicate(c, w.columns, w.addTuples)):
 		return conflict(twophase.RuleAppendRead, "files were added to partitions that were read")
 	}
@@ -160,7 +161,7 @@ func deleteConflict(c, w *facts) *twophase.Conflict {
 	}
 	switch {
 	case c.is(flagReadWhole):
-		return conflict(twophase.RuleDeleteRead, "%d files were removed from the table, which was read whole", w.removes.len())
+		return conflict(twophase.RuleDeleteRead, "%s %s removed from the table, which was read whole", number.Of(w.removes.len(), "file"), number.Verb(w.removes.len(), "was", "were"))
 	case c.is(flagReadPartitions) && (w.is(flagRemovesAnywhere) || fitsPredicate(c, w.columns, w.removeTuples)):
 		return conflict(twophase.RuleDeleteRead, "files were removed from partitions that were read")
 	}

@@ -3,7 +3,10 @@ package tables
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
+
+	"github.com/txcoord/txcoord/internal/nearest"
 )
 
 // sqlTypes are the names that SQL has for Delta's primitive types.
@@ -106,10 +109,25 @@ func (p *typeParser) dataType(depth int) (json.RawMessage, error) {
 		return p.decimal()
 	}
 	known, ok := sqlTypes[name]
-	if !ok || known == "" {
-		return nil, fmt.Errorf("type %q is not known", name)
+	if ok && known == "" {
+		return nil, fmt.Errorf("Delta has no %s; use STRING", name)
+	}
+	if !ok {
+		return nil, fmt.Errorf("type %q is not known%s", name, nearest.Meant(name, typeNames()))
 	}
 	return json.RawMessage(`"` + known + `"`), nil
+}
+
+// typeNames are those that a type may begin with, in order.
+func typeNames() []string {
+	names := []string{"array", "decimal", "map", "struct"}
+	for name, known := range sqlTypes {
+		if known != "" {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 func (p *typeParser) collection(depth int, form string, n int) (json.RawMessage, error) {

@@ -3,6 +3,7 @@ package tables
 import (
 	"fmt"
 
+	"github.com/txcoord/txcoord/internal/number"
 	"github.com/txcoord/txcoord/twophase"
 )
 
@@ -274,7 +275,7 @@ func (t *trial) Fits(candidate twophase.Facts) *twophase.Conflict {
 		return found
 	}
 	if left := t.count() - c.removes.len(); c.is(flagMetaData) && c.nextKeys != t.def.keys && left > 0 {
-		return conflict(twophase.RuleSchema, "the partition columns change, and %d files that lack the new ones are left", left)
+		return conflict(twophase.RuleSchema, "the partition columns change, and %s without the new ones %s left", number.Of(left, "file"), number.Verb(left, "is", "are"))
 	}
 	for i := range c.adds.len() {
 		dv := dvAt(c.addDVs, i)

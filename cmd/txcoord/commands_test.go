@@ -83,9 +83,9 @@ func TestTables(t *testing.T) {
 	}
 	s.fails(6, []string{"tables", "resolve", "orders"}, "NOTHING_TO_RESOLVE")
 	s.fails(3, []string{"tables", "describe", "nope"}, "TABLE_NOT_FOUND")
-	s.fails(5, []string{"tables", "create", "orders", filepath.Join(s.warehouse, "o2"), "--schema", schema}, "TABLE_EXISTS")
+	s.fails(5, []string{"tables", "create", "orders", filepath.Join(s.warehouse, "o2"), "--schema", schema}, "TABLE_EXISTS", "To see it: txcoord tables describe orders. To change its columns or properties: txcoord tables alter orders --help")
 	s.fails(6, []string{"tables", "register", "empty", filepath.Join(s.warehouse, "empty")}, "NOT_A_TABLE", "txcoord tables create empty")
-	s.fails(5, []string{"tables", "register", "orders", filepath.Join(s.warehouse, "orders"), "--mode", "exclusive"}, "TABLE_EXISTS", "txcoord tables mode")
+	s.fails(5, []string{"tables", "register", "orders", filepath.Join(s.warehouse, "orders"), "--mode", "exclusive"}, "TABLE_EXISTS", "To see it: txcoord tables describe orders. To change its mode: txcoord tables mode orders open|exclusive")
 	s.ok("tables", "release", "orders")
 	s.ok("tables", "register", "sales", filepath.Join(s.warehouse, "orders"), "--one-txn-per-version")
 	same(t, "sales\n", s.ok("tables", "list", "-o", "id"))

@@ -108,7 +108,7 @@ func takes(flag *kong.Flag, value any) error {
 		err = fmt.Errorf("--%s must be one of %s but got %q", flag.Name, flag.Enum, fmt.Sprint(target))
 	}
 	if err != nil {
-		return &usageError{what: err.Error(), remedy: "see txcoord serve --help"}
+		return parserSays(err.Error(), "txcoord serve")
 	}
 	return nil
 }

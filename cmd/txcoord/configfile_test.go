@@ -98,7 +98,7 @@ func TestConfigCheckNamesAllMistakes(t *testing.T) {
 			"warehouse: [a]\nnope: 1\nlog-level: loud\nlog-format: xml\nstop-timeout: soon\nlisten: 0.0.0.0:1\nadvertise: b\nclean-open: yes\nkeep-logs: yes\n" +
 				"tls-key: k\ntls-client-ca: c\nallow: [ftp://x]\nbucket: [one, two]\nstore: s3://b/x\netcd-ca: none\nlimit: {message_bytes: -1, default_ttl: 48h, lease_ttl: 2000h}\n",
 			[]string{
-				"line 1: warehouse: want one value", `line 2: there is no "nope"`, `--log-level must be one of debug,info,warn,error but got "loud"`, "--log-format must be",
+				"line 1: warehouse: want one value", `line 2: there is no "nope"`, `--log-level must be one of debug, info, warn, error, and is "loud"`, "--log-format must be",
 				"--stop-timeout", "nothing would be encrypted", "everybody might do everything", "--advertise", "--clean-open", "--tls-cert: give the certificate", "--tls-client-ca", "ftp://x",
 				`"one"`, `"two"`, "--etcd-ca", "message_bytes", "--limit default_ttl", "--limit lease_ttl",
 				"TXCOORD_TRACE_SAMPLE: --trace-sample", "TXCOORD_METRICS_TABLES: --metrics-tables", "--tls-ca",

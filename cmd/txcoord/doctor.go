@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/txcoord/txcoord/internal/number"
 )
 
 // doctorCommand looks for everything that is wrong, or will be: in the configuration, in
@@ -89,9 +91,9 @@ func (c *doctorCommand) Run(ctx context.Context, s *session) error {
 	errors, warnings := x.count(severityError), x.count(severityWarning)
 	switch {
 	case errors > 0:
-		return &codedError{fmt.Errorf("%s, %s", countText(errors, "error"), countText(warnings, "warning")), exitErrorsFound}
+		return &codedError{fmt.Errorf("%s, %s", number.Of(errors, "error"), number.Of(warnings, "warning")), exitErrorsFound}
 	case warnings > 0:
-		return &codedError{fmt.Errorf("%s", countText(warnings, "warning")), exitWarningsFound}
+		return &codedError{fmt.Errorf("%s", number.Of(warnings, "warning")), exitWarningsFound}
 	}
 	return nil
 }
@@ -132,7 +134,7 @@ func (x *examination) show() error {
 	g := newGrid(x.s.out)
 	g.pair("asked", x.asks())
 	g.pair("looked at", strings.Join(x.checks, ", "))
-	g.pair("found", fmt.Sprintf("%s, %s, %s", countText(x.count(severityError), "error"), countText(x.count(severityWarning), "warning"), countText(x.count(severityNote), "note")))
+	g.pair("found", fmt.Sprintf("%s, %s, %s", number.Of(x.count(severityError), "error"), number.Of(x.count(severityWarning), "warning"), number.Of(x.count(severityNote), "note")))
 	for _, f := range x.found {
 		g.gap()
 		g.row(fmt.Sprintf("%s: %s: %s", strings.ToUpper(f.severity), orDash(f.where), f.what))

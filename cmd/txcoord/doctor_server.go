@@ -8,6 +8,7 @@ import (
 	"time"
 
 	client "github.com/txcoord/txcoord/clients/go"
+	"github.com/txcoord/txcoord/internal/number"
 	txcoordv1 "github.com/txcoord/txcoord/proto/txcoord/v1"
 )
 
@@ -103,7 +104,7 @@ func (x *examination) journal(a *txcoordv1.GetStatusResponse) {
 			"look why no checkpoint can be written into the warehouse: txcoord status, and the servers' logs")
 	}
 	if lag := a.GetLatestSnapshot() - min(a.GetLatestSnapshot(), a.GetManifestSnapshot()); lag > manifestsBehind {
-		x.add(severityWarning, "journal", "manifests", fmt.Sprintf("%s without a manifest yet: who reads the warehouse alone does not see them", countText(lag, "snapshot")), "see whether the warehouse can be written: txcoord status")
+		x.add(severityWarning, "journal", "manifests", fmt.Sprintf("%s without a manifest yet: who reads the warehouse alone does not see them", number.Of(lag, "snapshot")), "see whether the warehouse can be written: txcoord status")
 	}
 	if a.GetBacklogLimit() > 0 && a.GetBacklogBytes() >= a.GetBacklogLimit()/10*8 {
 		x.add(severityWarning, "journal", "backlog", fmt.Sprintf("%s of transactions wait to be published, and new ones are refused from %s on", bytesText(a.GetBacklogBytes()), bytesText(a.GetBacklogLimit())), "see which rounds are open, and what they wait for: txcoord status")
@@ -113,9 +114,17 @@ func (x *examination) journal(a *txcoordv1.GetStatusResponse) {
 	}
 	for _, r := range a.GetOpenRounds() {
 		if a.GetServerTime() != nil && a.GetServerTime().AsTime().Sub(r.GetOpenedAt().AsTime()) > stalled {
-			x.add(severityWarning, "journal", "round "+r.GetId(), "open since "+clock(r.GetOpenedAt())+", on "+strings.Join(r.GetTables(), ", "), "txcoord tables why NAME says what it waits for")
+			x.add(severityWarning, "journal", "round "+r.GetId(), "open since "+clock(r.GetOpenedAt())+", on "+strings.Join(r.GetTables(), ", "), whyOne(r.GetTables())+" says what it waits for")
 		}
 	}
+}
+
+// whyOne is the command that explains a table of several, the first.
+func whyOne(names []string) string {
+	if len(names) == 0 {
+		return "txcoord tables why NAME"
+	}
+	return "txcoord tables why " + shellWord(names[0])
 }
 
 // tablesOf are what the status says of tables.

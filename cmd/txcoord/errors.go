@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -12,6 +14,7 @@ import (
 
 	client "github.com/txcoord/txcoord/clients/go"
 	"github.com/txcoord/txcoord/coordinator"
+	"github.com/txcoord/txcoord/internal/nearest"
 	"github.com/txcoord/txcoord/lock"
 	"github.com/txcoord/txcoord/lock/boltstore"
 	"github.com/txcoord/txcoord/tables"
@@ -118,12 +121,25 @@ func usageOf(err error) error {
 			what = "unknown command " + word
 		}
 	}
+	return parserSays(what, command)
+}
+
+// parserSays is an error of the parser, with where to read on, and its guess, if it has one,
+// behind that, as ours have it.
+func parserSays(what, command string) error {
 	what, meant, guessed := strings.Cut(what, ", did you mean ")
 	if guessed {
 		meant = "; did you mean " + meant
 	}
+	if m := notOneOf.FindStringSubmatch(what); m != nil {
+		known := slices.DeleteFunc(strings.Split(strings.ReplaceAll(m[2], `"`, ""), ","), func(k string) bool { return k == "" })
+		what, meant = fmt.Sprintf("%s must be one of %s, and is %q", m[1], strings.Join(known, ", "), m[3]), nearest.Meant(m[3], known)
+	}
 	return &usageError{what: what, remedy: "see " + command + " --help" + meant}
 }
+
+// notOneOf is the parser's error about a value that is none of those that there are.
+var notOneOf = regexp.MustCompile(`^(\S+) must be one of (\S+) but got "(.*)"$`)
 
 // codedError gives an error an exit code of its own.
 type codedError struct {

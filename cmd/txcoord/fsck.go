@@ -7,6 +7,7 @@ import (
 	"log/slog"
 
 	"github.com/txcoord/txcoord/coordinator"
+	"github.com/txcoord/txcoord/internal/number"
 	"github.com/txcoord/txcoord/lock"
 	"github.com/txcoord/txcoord/lock/boltstore"
 	"github.com/txcoord/txcoord/tables/checkpoint"
@@ -117,9 +118,9 @@ func (s *session) showFsck(r *coordinator.FsckReport) error {
 	g.pair("catalog id", r.Catalog)
 	g.pair("incarnation", r.Incarnation)
 	g.pair("journal", fmt.Sprintf("entries %d to %d", r.From, int64(r.Position)-1))
-	g.pair("looked at", fmt.Sprintf("%s, %s, %s, %s", countText(r.Tables, "table"), countText(r.Versions, "version"), countText(r.Transactions, "committed transaction"), countText(r.Manifests, "manifest")))
+	g.pair("looked at", fmt.Sprintf("%s, %s, %s, %s", number.Of(r.Tables, "table"), number.Of(r.Versions, "version"), number.Of(r.Transactions, "committed transaction"), number.Of(r.Manifests, "manifest")))
 	if r.Forgotten > 0 {
-		g.pair("forgotten", countText(r.Forgotten, "transaction")+" in the logs older than what the journal remembers")
+		g.pair("forgotten", number.Of(r.Forgotten, "transaction")+" in the logs older than what the journal remembers")
 	}
 	if len(r.Findings) > 0 {
 		g.gap()
@@ -143,10 +144,7 @@ func (s *session) showFsck(r *coordinator.FsckReport) error {
 
 // findingsSay begins what so many findings say.
 func findingsSay(n int) string {
-	if n == 1 {
-		return "1 finding says"
-	}
-	return fmt.Sprintf("%d findings say", n)
+	return number.Of(n, "finding") + number.Verb(n, " says", " say")
 }
 
 // fsckID names what is wrong in one word: the transaction, else the place in a table's log

@@ -9,6 +9,7 @@ import (
 
 	client "github.com/txcoord/txcoord/clients/go"
 	"github.com/txcoord/txcoord/coordinator"
+	"github.com/txcoord/txcoord/internal/number"
 	txcoordv1 "github.com/txcoord/txcoord/proto/txcoord/v1"
 )
 
@@ -125,16 +126,16 @@ func garbageCounts(g *grid, a *txcoordv1.CollectGarbageResponse) {
 		verb = "gone"
 	}
 	for _, t := range a.GetTotals() {
-		g.row(verb, word(t.GetKind()), countText(t.GetCount(), "thing"), bytesText(t.GetBytes()))
+		g.row(verb, word(t.GetKind()), number.Of(t.GetCount(), "thing"), bytesText(t.GetBytes()))
 	}
 	if a.GetMore() {
 		g.row("there is more than one call takes on")
 	}
 	if y := a.GetYoung(); y.GetCount() > 0 {
-		g.row("too young", "under "+coordinator.InUnits(a.GetMinAge().AsDuration()), countText(y.GetCount(), "thing"), bytesText(y.GetBytes()))
+		g.row("too young", "under "+coordinator.InUnits(a.GetMinAge().AsDuration()), number.Of(y.GetCount(), "thing"), bytesText(y.GetBytes()))
 	}
 	if u := a.GetUnknown(); u.GetCount() > 0 {
-		g.row("not known", "left alone", countText(u.GetCount(), "thing"), bytesText(u.GetBytes()))
+		g.row("not known", "left alone", number.Of(u.GetCount(), "thing"), bytesText(u.GetBytes()))
 		for _, key := range a.GetUnknownKeys() {
 			g.row("", key)
 		}
@@ -188,7 +189,7 @@ func (c *gcRestore) restore(ctx context.Context, s *session, dry bool) error {
 			if dry {
 				verb = "would come back"
 			}
-			g.row(verb, countText(a.GetCount(), "thing"), bytesText(a.GetBytes()))
+			g.row(verb, number.Of(a.GetCount(), "thing"), bytesText(a.GetBytes()))
 			if a.GetCopiesKept() {
 				g.row("copies stay", "the gc that filled this quarantine is at work, or died, and may remove them once more: call again when it is over")
 			}

@@ -43,19 +43,31 @@ func frozenHint(err error) string {
 	return "Why, since when, and what to do about it: txcoord tables why " + name
 }
 
+// tableOfError stands in a hint for the name of the table that the error is about.
+const tableOfError = "{table}"
+
 // advise adds the hint for the error's reason, if there is one.
 func advise(err error, hints map[string]string) error {
 	var e *client.Error
-	if errors.As(err, &e) && hints[e.Reason] != "" {
-		return &hinted{err, hints[e.Reason]}
+	if !errors.As(err, &e) || hints[e.Reason] == "" {
+		return err
 	}
-	return err
+	name := "NAME"
+	if table := e.Table.GetTable(); table != "" {
+		name = shellWord(table)
+	}
+	return &hinted{err, strings.ReplaceAll(hints[e.Reason], tableOfError, name)}
+}
+
+// createHints: the name, or the place, is a table's.
+var createHints = map[string]string{
+	"TABLE_EXISTS": "To see it: txcoord tables describe " + tableOfError + ". To change its columns or properties: txcoord tables alter " + tableOfError + " --help",
 }
 
 func registerHints(name string) map[string]string {
 	return map[string]string{
 		"NOT_A_TABLE":  "To make a new table there: txcoord tables create " + shellWord(name) + " LOCATION --schema @FILE",
-		"TABLE_EXISTS": "To see it: txcoord tables describe NAME. To change its mode: txcoord tables mode NAME open|exclusive",
+		"TABLE_EXISTS": "To see it: txcoord tables describe " + tableOfError + ". To change its mode: txcoord tables mode " + tableOfError + " open|exclusive",
 	}
 }
 
@@ -85,7 +97,8 @@ func commitHints(ctx context.Context, api *client.Client, token string, err erro
 }
 
 var showHints = map[string]string{
-	"OUTCOME_EXPIRED": "Name the transaction by --token; or say --begun-after TIME, if you are sure that the key was first used after that time.",
+	"TRANSACTION_NOT_FOUND": "A final answer, by which an undecided transaction is aborted: txcoord tx show --token TOKEN --resolve; without the token: --key KEY --resolve --begun-after TIME. What is known of it: txcoord tx why ID|KEY|TOKEN",
+	"OUTCOME_EXPIRED":       "Name the transaction by --token; or say --begun-after TIME, if you are sure that the key was first used after that time.",
 }
 
 // unreached is an error of a call in words.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	client "github.com/txcoord/txcoord/clients/go"
+	"github.com/txcoord/txcoord/internal/number"
 	txcoordv1 "github.com/txcoord/txcoord/proto/txcoord/v1"
 )
 
@@ -306,7 +307,7 @@ func checkpointText(a *txcoordv1.MaintainTableResponse) string {
 	}
 	text := done(a.GetDryRun(), "written", "would be written")
 	if c.GetFiles() > 0 {
-		text += fmt.Sprintf(", %s, %s", filesText(c.GetFiles()), bytesText(c.GetBytes()))
+		text += fmt.Sprintf(", %s, %s", number.Of(c.GetFiles(), "file"), bytesText(c.GetBytes()))
 	}
 	return text
 }
@@ -315,8 +316,8 @@ func cleanUpText(a *txcoordv1.MaintainTableResponse) string {
 	c := a.GetCleanUp()
 	text := ""
 	if n := c.GetCommits() + c.GetCheckpoints() + c.GetSidecars() + c.GetOthers(); n > 0 {
-		text = fmt.Sprintf("%s: %d commits, %d checkpoint files, %d others, %s; oldest is %d",
-			done(a.GetDryRun(), "removed", "would be removed"), c.GetCommits(), c.GetCheckpoints()+c.GetSidecars(), c.GetOthers(), bytesText(c.GetBytes()), c.GetCut())
+		text = fmt.Sprintf("%s: %s, %s, %s, %s; oldest is %d",
+			done(a.GetDryRun(), "removed", "would be removed"), number.Of(c.GetCommits(), "commit"), number.Of(c.GetCheckpoints()+c.GetSidecars(), "checkpoint file"), number.Of(c.GetOthers(), "other"), bytesText(c.GetBytes()), c.GetCut())
 	} else {
 		text = "kept: " + or(c.GetSkipped(), "nothing has expired")
 	}
@@ -344,11 +345,4 @@ func bytesText(n uint64) string {
 		return fmt.Sprintf("%d B", n)
 	}
 	return fmt.Sprintf("%.1f %s", f, units[i])
-}
-
-func filesText[N int64 | uint64 | int32 | uint32](n N) string {
-	if n == 1 {
-		return "1 file"
-	}
-	return fmt.Sprintf("%d files", n)
 }

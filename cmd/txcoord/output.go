@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -21,11 +22,16 @@ func (s *session) show(m proto.Message, ids []string, people func(g *grid)) erro
 	case s.Output == "json":
 		return s.showJSON(m, "  ")
 	case s.Output == "id" && ids != nil:
-		return s.lines(ids)
+		return s.ids(ids...)
 	}
 	g := newGrid(s.out)
 	people(g)
 	return g.flush()
+}
+
+// ids prints those that there are: an empty line names nothing.
+func (s *session) ids(all ...string) error {
+	return s.lines(slices.DeleteFunc(all, func(id string) bool { return id == "" }))
 }
 
 func (s *session) lines(all []string) error {
@@ -139,21 +145,4 @@ func versionText(v int64) string {
 		return "-"
 	}
 	return fmt.Sprint(v)
-}
-
-// countText is a number of things: 1 error, 2 errors. A word in -y, -x, -s or -h takes
-// the ending that it has to.
-func countText[N int | uint32 | uint64 | int64](n N, one string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	switch {
-	case strings.HasSuffix(one, "y"):
-		one = strings.TrimSuffix(one, "y") + "ies"
-	case strings.HasSuffix(one, "x"), strings.HasSuffix(one, "s"), strings.HasSuffix(one, "h"):
-		one += "es"
-	default:
-		one += "s"
-	}
-	return fmt.Sprintf("%d %s", n, one)
 }

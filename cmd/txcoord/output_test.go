@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -110,4 +111,12 @@ func TestProgressThatWasQuickSaysNothing(t *testing.T) {
 		p.end()
 		same(t, "", w.String())
 	})
+}
+
+// TestNoIDIsNoLine: what has none yet prints nothing with -o id, and no empty line.
+func TestNoIDIsNoLine(t *testing.T) {
+	store := "bolt:" + filepath.Join(t.TempDir(), "journal")
+	o := txcoord(t, nil, "", "store", "init", "--store", store, "-o", "id")
+	wantCode(t, nil, o, 0)
+	same(t, "", o.out)
 }

@@ -183,10 +183,7 @@ func (s *session) showRebuild(r *coordinator.RebuildReport) error {
 		}
 		return s.lines([]string{string(b)})
 	case "id":
-		if r.Incarnation == "" {
-			return nil // a plan has none
-		}
-		return s.lines([]string{r.Incarnation})
+		return s.ids(r.Incarnation) // a plan has none
 	}
 	g := newGrid(s.out)
 	state := "no: this is the plan"

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	client "github.com/txcoord/txcoord/clients/go"
+	"github.com/txcoord/txcoord/internal/number"
 	txcoordv1 "github.com/txcoord/txcoord/proto/txcoord/v1"
 )
 
@@ -26,7 +27,7 @@ func statusGrid(g *grid, a *txcoordv1.GetStatusResponse) {
 	g.pair("server", a.GetServerVersion())
 	g.pair("catalog id", a.GetCatalogId())
 	g.pair("incarnation", a.GetIncarnation())
-	g.pair("journal", fmt.Sprintf("%s, checkpoint at %d, codec %d", countText(a.GetPosition(), "entry"), a.GetCheckpointPosition(), a.GetCodec()))
+	g.pair("journal", fmt.Sprintf("%s, checkpoint at %d, codec %d", number.Of(a.GetPosition(), "entry"), a.GetCheckpointPosition(), a.GetCodec()))
 	if a.GetLastEntryAt() == nil {
 		g.pair("newest entry", "none yet")
 	} else {

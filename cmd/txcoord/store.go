@@ -105,7 +105,7 @@ func (s *session) showStore(r storeReport) error {
 		}
 		return s.lines([]string{string(b)})
 	case "id":
-		return s.lines([]string{r.Catalog})
+		return s.ids(r.Catalog) // none before the first start
 	}
 	g := newGrid(s.out)
 	g.pair("store", r.Store)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/txcoord/txcoord/coordinator"
+	"github.com/txcoord/txcoord/internal/number"
 	"github.com/txcoord/txcoord/lock"
 )
 
@@ -44,7 +45,7 @@ func (c *storeMove) Run(ctx context.Context, s *session) (err error) {
 	if err := arrive(ctx, s, to, source.name); err != nil {
 		return err
 	}
-	return s.say(fmt.Sprintf("the journal of catalog %s is in %s now (%d keys, %d bytes copied); start its servers with --store %s", s.Catalog, target.name, copied.Keys, copied.Bytes, clean(c.To)))
+	return s.say(fmt.Sprintf("the journal of catalog %s is in %s now (%s, %s copied); start its servers with --store %s", s.Catalog, target.name, number.Of(copied.Keys, "key"), number.Of(copied.Bytes, "byte"), clean(c.To)))
 }
 
 // configs are a server's in the old place, and in the new one.

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	client "github.com/txcoord/txcoord/clients/go"
+	"github.com/txcoord/txcoord/internal/number"
 	txcoordv1 "github.com/txcoord/txcoord/proto/txcoord/v1"
 )
 
@@ -90,7 +91,7 @@ func (c *tablesCreate) Run(ctx context.Context, s *session) error {
 			Properties: t.GetProperties(), Description: t.GetDescription(), Mode: t.GetMode(), OneTxnPerVersion: t.GetOneTxnPerVersion(),
 		})
 		if err != nil {
-			return err
+			return advise(err, createHints)
 		}
 		s.warnings(a.GetWarnings())
 		return s.showTable(a, a.GetTable())
@@ -254,7 +255,7 @@ func descriptionGrid(g *grid, a *txcoordv1.DescribeTableResponse) {
 		g.pair("schema", st.GetSchemaJson())
 	}
 	if r := a.GetOpenRound(); r != nil {
-		g.pair("open round", fmt.Sprintf("%s, %s, since %s", r.GetId(), countText(r.GetTransactions(), "transaction"), clock(r.GetOpenedAt())))
+		g.pair("open round", fmt.Sprintf("%s, %s, since %s", r.GetId(), number.Of(r.GetTransactions(), "transaction"), clock(r.GetOpenedAt())))
 	}
 	if len(a.GetPending()) > 0 {
 		g.gap()

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/txcoord/txcoord/internal/number"
 	txcoordv1 "github.com/txcoord/txcoord/proto/txcoord/v1"
 )
 
@@ -19,10 +20,10 @@ func topGrid(g *grid, before, now sight, tables int) {
 		rates = append(rates, text+" "+r.name)
 	}
 	g.pair("a second", strings.Join(rates, ", "))
-	g.pair("open", fmt.Sprintf("%s, %s%s, %d decided wait for one", countText(a.GetOpenTransactions(), "transaction"), countText(len(a.GetOpenRounds()), "round"), oldest(a), a.GetWaiting()))
+	g.pair("open", fmt.Sprintf("%s, %s%s, %d decided wait for one", number.Of(a.GetOpenTransactions(), "transaction"), number.Of(len(a.GetOpenRounds()), "round"), oldest(a), a.GetWaiting()))
 	g.pair("backlog", fmt.Sprintf("%s of %s", bytesText(a.GetBacklogBytes()), bytesText(a.GetBacklogLimit())))
 	g.pair("manifests", fmt.Sprintf("%d behind snapshot %d", a.GetLatestSnapshot()-min(a.GetLatestSnapshot(), a.GetManifestSnapshot()), a.GetLatestSnapshot()))
-	g.pair("journal", fmt.Sprintf("%s, %d since the checkpoint, of %d slots", countText(a.GetPosition(), "entry"), a.GetPosition()-min(a.GetPosition(), a.GetCheckpointPosition()), a.GetRingSlots()))
+	g.pair("journal", fmt.Sprintf("%s, %d since the checkpoint, of %d slots", number.Of(a.GetPosition(), "entry"), a.GetPosition()-min(a.GetPosition(), a.GetCheckpointPosition()), a.GetRingSlots()))
 	g.pair("tables", fmt.Sprintf("%d, %d frozen", a.GetTables(), len(a.GetFrozen())))
 	if slowest, since := slow(now, tables); len(slowest) > 0 {
 		g.gap()

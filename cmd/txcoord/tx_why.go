@@ -9,6 +9,7 @@ import (
 	"time"
 
 	client "github.com/txcoord/txcoord/clients/go"
+	"github.com/txcoord/txcoord/internal/number"
 	txcoordv1 "github.com/txcoord/txcoord/proto/txcoord/v1"
 )
 
@@ -89,16 +90,16 @@ func txWhyGrid(g *grid, a *txcoordv1.ExplainTransactionResponse) {
 	g.pair("lost to", a.GetWinner().GetText())
 	openPairs(g, a.GetOpen())
 	if r := a.GetRound(); r != nil {
-		g.pair("round", fmt.Sprintf("%s, open since %s, of %s on %s", r.GetId(), clock(r.GetOpenedAt()), countText(r.GetTransactions(), "transaction"), strings.Join(r.GetTables(), ", ")))
+		g.pair("round", fmt.Sprintf("%s, open since %s, of %s on %s", r.GetId(), clock(r.GetOpenedAt()), number.Of(r.GetTransactions(), "transaction"), strings.Join(r.GetTables(), ", ")))
 	}
 	for _, r := range a.GetAhead() {
 		g.pair("waits for round", fmt.Sprintf("%s, open since %s, on %s", r.GetId(), clock(r.GetOpenedAt()), strings.Join(r.GetTables(), ", ")))
 	}
 	if a.GetBefore() > 0 {
-		g.pair("in front of it", countText(a.GetBefore(), "transaction"))
+		g.pair("in front of it", number.Of(a.GetBefore(), "transaction"))
 	}
 	if a.GetBehind() > 0 {
-		g.pair("waiting for it", fmt.Sprintf("%s: %s", countText(a.GetBehind(), "transaction"), strings.Join(a.GetWaiting(), ", ")))
+		g.pair("waiting for it", fmt.Sprintf("%s: %s", number.Of(a.GetBehind(), "transaction"), strings.Join(a.GetWaiting(), ", ")))
 	}
 	txWhyTables(g, a)
 	for _, b := range a.GetObstacles() {
@@ -120,7 +121,7 @@ func openPairs(g *grid, o *txcoordv1.OpenTransaction) {
 	g.pair("begun", fmt.Sprintf("%s, %s ago", clock(o.GetBegunAt()), time.Since(o.GetBegunAt().AsTime()).Round(time.Second)))
 	g.pair("deadline", o.GetDeadline())
 	for _, t := range o.GetTables() {
-		g.pair("staged", fmt.Sprintf("%s: %s, %s", t.GetTable(), countText(t.GetParts(), "part"), bytesText(t.GetBytes())))
+		g.pair("staged", fmt.Sprintf("%s: %s, %s", t.GetTable(), number.Of(t.GetParts(), "part"), bytesText(t.GetBytes())))
 	}
 }
 

@@ -131,7 +131,7 @@ func TestTxWhyLost(t *testing.T) {
 
 	s.ok("commit", s.transaction("more", 1, "b", "orders"))
 	s.foreign("orders", 4, remove("b"))
-	s.fails(4, []string{"commit", s.file(fmt.Sprintf(`{"key":"third","tables":[{"table":"orders","readVersion":3,"actions":[%s]}]}`, line(remove("b"))))}, "CONFLICT")
+	s.fails(4, []string{"commit", s.file(fmt.Sprintf(`{"key":"third","tables":[{"table":"orders","readVersion":3,"actions":[%s]}]}`, line(remove("b"))))}, "CONFLICT", "it lost to version 4, which is a commit of delta-rs:1.6.6 (DELETE), at 1970-01-01T00:00:00Z")
 	s.why([]string{"third"}, "aborted", "lost to", "delta-rs:1.6.6 (DELETE), version 4 of the table")
 }
 

@@ -24,7 +24,7 @@ func txnExplanationToProto(x coordinator.TxnExplanation) *pb.ExplainTransactionR
 	if w := x.Winner; w != nil {
 		out.Winner = &pb.TransactionWinner{
 			TransactionId: txnID(w.Txn), Key: whole(w.Key), Engine: whole(w.Engine), Operation: text(w.Operation, maxText),
-			Version: int64(w.Version), Probable: w.Probable, Text: text(w.String(), maxText),
+			Version: int64(w.Version), Probable: w.Probable, Text: text(w.String(), maxText), CommittedAt: timestamp(w.At),
 		}
 	}
 	return out

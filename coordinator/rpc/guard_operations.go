@@ -8,6 +8,7 @@ import (
 
 	"github.com/txcoord/txcoord/coordinator"
 	"github.com/txcoord/txcoord/coordinator/access"
+	"github.com/txcoord/txcoord/internal/number"
 )
 
 // Explain implements Catalog. Other tables are named as far as they may be seen.
@@ -104,7 +105,7 @@ func (g guard) Maintain(ctx context.Context, q coordinator.MaintainRequest) (coo
 // maintainAbout is what the audit log says of a table's upkeep, also of one that broke off.
 func maintainAbout(r coordinator.MaintainReport) string {
 	files := r.CleanUp.Commits + r.CleanUp.Checkpoints + r.CleanUp.Sidecars + r.CleanUp.Others
-	about := fmt.Sprintf("removed %d files of the log and %d staged parts", files, r.Payloads.Parts)
+	about := fmt.Sprintf("removed %s of the log and %s", number.Of(files, "file"), number.Of(r.Payloads.Parts, "staged part"))
 	if r.Checkpoint.Written {
 		return "wrote a checkpoint, " + about
 	}
@@ -135,7 +136,7 @@ func removedAbout(r coordinator.GarbageReport) string {
 	for _, t := range r.Totals {
 		n += t.Count
 	}
-	about := fmt.Sprintf("removed %d things", n)
+	about := fmt.Sprintf("removed %s", number.Of(n, "thing"))
 	if r.Run != "" {
 		about += ", quarantine " + r.Run
 	}
@@ -154,7 +155,7 @@ func (g guard) RestoreGarbage(ctx context.Context, q coordinator.RestoreRequest)
 	}
 	r, err := g.in.RestoreGarbage(ctx, q)
 	if !q.DryRun {
-		g.note.tell(fmt.Sprintf("put back %d things, %s", r.Count, about))
+		g.note.tell(fmt.Sprintf("put back %s, %s", number.Of(r.Count, "thing"), about))
 	}
 	return r, err
 }

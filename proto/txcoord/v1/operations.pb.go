@@ -757,7 +757,9 @@ type TransactionWinner struct {
 	// It is not recorded which commit it was; this one is the newest of another engine.
 	Probable bool `protobuf:"varint,6,opt,name=probable,proto3" json:"probable,omitempty"`
 	// The winner in words.
-	Text          string `protobuf:"bytes,7,opt,name=text,proto3" json:"text,omitempty"`
+	Text string `protobuf:"bytes,7,opt,name=text,proto3" json:"text,omitempty"`
+	// When another engine committed, as its commit says; unset if that is not known.
+	CommittedAt   *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=committed_at,json=committedAt,proto3" json:"committed_at,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -839,6 +841,13 @@ func (x *TransactionWinner) GetText() string {
 		return x.Text
 	}
 	return ""
+}
+
+func (x *TransactionWinner) GetCommittedAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.CommittedAt
+	}
+	return nil
 }
 
 // TransactionObstacle is a table that holds a transaction up.
@@ -2896,7 +2905,7 @@ const file_txcoord_v1_operations_proto_rawDesc = "" +
 	"\x06behind\x18\f \x01(\rR\x06behind\x12\x18\n" +
 	"\awaiting\x18\r \x03(\tR\awaiting\x12=\n" +
 	"\tobstacles\x18\x0e \x03(\v2\x1f.txcoord.v1.TransactionObstacleR\tobstacles\x12E\n" +
-	"\x10remembered_since\x18\x0f \x01(\v2\x1a.google.protobuf.TimestampR\x0frememberedSince\"\xcc\x01\n" +
+	"\x10remembered_since\x18\x0f \x01(\v2\x1a.google.protobuf.TimestampR\x0frememberedSince\"\x8b\x02\n" +
 	"\x11TransactionWinner\x12%\n" +
 	"\x0etransaction_id\x18\x01 \x01(\tR\rtransactionId\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\tR\x03key\x12\x16\n" +
@@ -2904,7 +2913,8 @@ const file_txcoord_v1_operations_proto_rawDesc = "" +
 	"\toperation\x18\x04 \x01(\tR\toperation\x12\x18\n" +
 	"\aversion\x18\x05 \x01(\x03R\aversion\x12\x1a\n" +
 	"\bprobable\x18\x06 \x01(\bR\bprobable\x12\x12\n" +
-	"\x04text\x18\a \x01(\tR\x04text\"\\\n" +
+	"\x04text\x18\a \x01(\tR\x04text\x12=\n" +
+	"\fcommitted_at\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\vcommittedAt\"\\\n" +
 	"\x13TransactionObstacle\x12\x14\n" +
 	"\x05table\x18\x01 \x01(\tR\x05table\x12/\n" +
 	"\bfindings\x18\x02 \x03(\v2\x13.txcoord.v1.FindingR\bfindings\"\x88\x01\n" +
@@ -3188,55 +3198,56 @@ var file_txcoord_v1_operations_proto_depIdxs = []int32{
 	33, // 8: txcoord.v1.ExplainTransactionResponse.ahead:type_name -> txcoord.v1.Round
 	8,  // 9: txcoord.v1.ExplainTransactionResponse.obstacles:type_name -> txcoord.v1.TransactionObstacle
 	34, // 10: txcoord.v1.ExplainTransactionResponse.remembered_since:type_name -> google.protobuf.Timestamp
-	13, // 11: txcoord.v1.TransactionObstacle.findings:type_name -> txcoord.v1.Finding
-	30, // 12: txcoord.v1.FreezeTableResponse.table:type_name -> txcoord.v1.Table
-	30, // 13: txcoord.v1.UnfreezeTableResponse.table:type_name -> txcoord.v1.Table
-	1,  // 14: txcoord.v1.Finding.code:type_name -> txcoord.v1.FindingCode
-	34, // 15: txcoord.v1.Finding.since:type_name -> google.protobuf.Timestamp
-	35, // 16: txcoord.v1.Finding.rule:type_name -> txcoord.v1.Rule
-	30, // 17: txcoord.v1.ResolveTableResponse.table:type_name -> txcoord.v1.Table
-	16, // 18: txcoord.v1.ResolveTableResponse.steps:type_name -> txcoord.v1.ResolveStep
-	17, // 19: txcoord.v1.ResolveTableResponse.given_up:type_name -> txcoord.v1.ResolvedChange
-	34, // 20: txcoord.v1.ResolveTableResponse.not_before:type_name -> google.protobuf.Timestamp
-	35, // 21: txcoord.v1.ResolvedChange.rule:type_name -> txcoord.v1.Rule
-	18, // 22: txcoord.v1.ResolvedChange.elsewhere:type_name -> txcoord.v1.ResolvedElsewhere
-	30, // 23: txcoord.v1.MaintainTableResponse.table:type_name -> txcoord.v1.Table
-	21, // 24: txcoord.v1.MaintainTableResponse.checkpoint:type_name -> txcoord.v1.CheckpointReport
-	22, // 25: txcoord.v1.MaintainTableResponse.clean_up:type_name -> txcoord.v1.CleanUpReport
-	36, // 26: txcoord.v1.MaintainTableResponse.took:type_name -> google.protobuf.Duration
-	34, // 27: txcoord.v1.CleanUpReport.cutoff:type_name -> google.protobuf.Timestamp
-	36, // 28: txcoord.v1.CollectGarbageRequest.quarantine_for:type_name -> google.protobuf.Duration
-	25, // 29: txcoord.v1.CollectGarbageResponse.found:type_name -> txcoord.v1.Garbage
-	26, // 30: txcoord.v1.CollectGarbageResponse.totals:type_name -> txcoord.v1.GarbageTotal
-	36, // 31: txcoord.v1.CollectGarbageResponse.min_age:type_name -> google.protobuf.Duration
-	26, // 32: txcoord.v1.CollectGarbageResponse.young:type_name -> txcoord.v1.GarbageTotal
-	26, // 33: txcoord.v1.CollectGarbageResponse.unknown:type_name -> txcoord.v1.GarbageTotal
-	27, // 34: txcoord.v1.CollectGarbageResponse.quarantines:type_name -> txcoord.v1.Quarantine
-	2,  // 35: txcoord.v1.Garbage.kind:type_name -> txcoord.v1.GarbageKind
-	36, // 36: txcoord.v1.Garbage.age:type_name -> google.protobuf.Duration
-	2,  // 37: txcoord.v1.GarbageTotal.kind:type_name -> txcoord.v1.GarbageKind
-	34, // 38: txcoord.v1.Quarantine.since:type_name -> google.protobuf.Timestamp
-	3,  // 39: txcoord.v1.OperationService.ExplainTable:input_type -> txcoord.v1.ExplainTableRequest
-	5,  // 40: txcoord.v1.OperationService.ExplainTransaction:input_type -> txcoord.v1.ExplainTransactionRequest
-	9,  // 41: txcoord.v1.OperationService.FreezeTable:input_type -> txcoord.v1.FreezeTableRequest
-	11, // 42: txcoord.v1.OperationService.UnfreezeTable:input_type -> txcoord.v1.UnfreezeTableRequest
-	14, // 43: txcoord.v1.OperationService.ResolveTable:input_type -> txcoord.v1.ResolveTableRequest
-	19, // 44: txcoord.v1.OperationService.MaintainTable:input_type -> txcoord.v1.MaintainTableRequest
-	23, // 45: txcoord.v1.OperationService.CollectGarbage:input_type -> txcoord.v1.CollectGarbageRequest
-	28, // 46: txcoord.v1.OperationService.RestoreGarbage:input_type -> txcoord.v1.RestoreGarbageRequest
-	4,  // 47: txcoord.v1.OperationService.ExplainTable:output_type -> txcoord.v1.ExplainTableResponse
-	6,  // 48: txcoord.v1.OperationService.ExplainTransaction:output_type -> txcoord.v1.ExplainTransactionResponse
-	10, // 49: txcoord.v1.OperationService.FreezeTable:output_type -> txcoord.v1.FreezeTableResponse
-	12, // 50: txcoord.v1.OperationService.UnfreezeTable:output_type -> txcoord.v1.UnfreezeTableResponse
-	15, // 51: txcoord.v1.OperationService.ResolveTable:output_type -> txcoord.v1.ResolveTableResponse
-	20, // 52: txcoord.v1.OperationService.MaintainTable:output_type -> txcoord.v1.MaintainTableResponse
-	24, // 53: txcoord.v1.OperationService.CollectGarbage:output_type -> txcoord.v1.CollectGarbageResponse
-	29, // 54: txcoord.v1.OperationService.RestoreGarbage:output_type -> txcoord.v1.RestoreGarbageResponse
-	47, // [47:55] is the sub-list for method output_type
-	39, // [39:47] is the sub-list for method input_type
-	39, // [39:39] is the sub-list for extension type_name
-	39, // [39:39] is the sub-list for extension extendee
-	0,  // [0:39] is the sub-list for field type_name
+	34, // 11: txcoord.v1.TransactionWinner.committed_at:type_name -> google.protobuf.Timestamp
+	13, // 12: txcoord.v1.TransactionObstacle.findings:type_name -> txcoord.v1.Finding
+	30, // 13: txcoord.v1.FreezeTableResponse.table:type_name -> txcoord.v1.Table
+	30, // 14: txcoord.v1.UnfreezeTableResponse.table:type_name -> txcoord.v1.Table
+	1,  // 15: txcoord.v1.Finding.code:type_name -> txcoord.v1.FindingCode
+	34, // 16: txcoord.v1.Finding.since:type_name -> google.protobuf.Timestamp
+	35, // 17: txcoord.v1.Finding.rule:type_name -> txcoord.v1.Rule
+	30, // 18: txcoord.v1.ResolveTableResponse.table:type_name -> txcoord.v1.Table
+	16, // 19: txcoord.v1.ResolveTableResponse.steps:type_name -> txcoord.v1.ResolveStep
+	17, // 20: txcoord.v1.ResolveTableResponse.given_up:type_name -> txcoord.v1.ResolvedChange
+	34, // 21: txcoord.v1.ResolveTableResponse.not_before:type_name -> google.protobuf.Timestamp
+	35, // 22: txcoord.v1.ResolvedChange.rule:type_name -> txcoord.v1.Rule
+	18, // 23: txcoord.v1.ResolvedChange.elsewhere:type_name -> txcoord.v1.ResolvedElsewhere
+	30, // 24: txcoord.v1.MaintainTableResponse.table:type_name -> txcoord.v1.Table
+	21, // 25: txcoord.v1.MaintainTableResponse.checkpoint:type_name -> txcoord.v1.CheckpointReport
+	22, // 26: txcoord.v1.MaintainTableResponse.clean_up:type_name -> txcoord.v1.CleanUpReport
+	36, // 27: txcoord.v1.MaintainTableResponse.took:type_name -> google.protobuf.Duration
+	34, // 28: txcoord.v1.CleanUpReport.cutoff:type_name -> google.protobuf.Timestamp
+	36, // 29: txcoord.v1.CollectGarbageRequest.quarantine_for:type_name -> google.protobuf.Duration
+	25, // 30: txcoord.v1.CollectGarbageResponse.found:type_name -> txcoord.v1.Garbage
+	26, // 31: txcoord.v1.CollectGarbageResponse.totals:type_name -> txcoord.v1.GarbageTotal
+	36, // 32: txcoord.v1.CollectGarbageResponse.min_age:type_name -> google.protobuf.Duration
+	26, // 33: txcoord.v1.CollectGarbageResponse.young:type_name -> txcoord.v1.GarbageTotal
+	26, // 34: txcoord.v1.CollectGarbageResponse.unknown:type_name -> txcoord.v1.GarbageTotal
+	27, // 35: txcoord.v1.CollectGarbageResponse.quarantines:type_name -> txcoord.v1.Quarantine
+	2,  // 36: txcoord.v1.Garbage.kind:type_name -> txcoord.v1.GarbageKind
+	36, // 37: txcoord.v1.Garbage.age:type_name -> google.protobuf.Duration
+	2,  // 38: txcoord.v1.GarbageTotal.kind:type_name -> txcoord.v1.GarbageKind
+	34, // 39: txcoord.v1.Quarantine.since:type_name -> google.protobuf.Timestamp
+	3,  // 40: txcoord.v1.OperationService.ExplainTable:input_type -> txcoord.v1.ExplainTableRequest
+	5,  // 41: txcoord.v1.OperationService.ExplainTransaction:input_type -> txcoord.v1.ExplainTransactionRequest
+	9,  // 42: txcoord.v1.OperationService.FreezeTable:input_type -> txcoord.v1.FreezeTableRequest
+	11, // 43: txcoord.v1.OperationService.UnfreezeTable:input_type -> txcoord.v1.UnfreezeTableRequest
+	14, // 44: txcoord.v1.OperationService.ResolveTable:input_type -> txcoord.v1.ResolveTableRequest
+	19, // 45: txcoord.v1.OperationService.MaintainTable:input_type -> txcoord.v1.MaintainTableRequest
+	23, // 46: txcoord.v1.OperationService.CollectGarbage:input_type -> txcoord.v1.CollectGarbageRequest
+	28, // 47: txcoord.v1.OperationService.RestoreGarbage:input_type -> txcoord.v1.RestoreGarbageRequest
+	4,  // 48: txcoord.v1.OperationService.ExplainTable:output_type -> txcoord.v1.ExplainTableResponse
+	6,  // 49: txcoord.v1.OperationService.ExplainTransaction:output_type -> txcoord.v1.ExplainTransactionResponse
+	10, // 50: txcoord.v1.OperationService.FreezeTable:output_type -> txcoord.v1.FreezeTableResponse
+	12, // 51: txcoord.v1.OperationService.UnfreezeTable:output_type -> txcoord.v1.UnfreezeTableResponse
+	15, // 52: txcoord.v1.OperationService.ResolveTable:output_type -> txcoord.v1.ResolveTableResponse
+	20, // 53: txcoord.v1.OperationService.MaintainTable:output_type -> txcoord.v1.MaintainTableResponse
+	24, // 54: txcoord.v1.OperationService.CollectGarbage:output_type -> txcoord.v1.CollectGarbageResponse
+	29, // 55: txcoord.v1.OperationService.RestoreGarbage:output_type -> txcoord.v1.RestoreGarbageResponse
+	48, // [48:56] is the sub-list for method output_type
+	40, // [40:48] is the sub-list for method input_type
+	40, // [40:40] is the sub-list for extension type_name
+	40, // [40:40] is the sub-list for extension extendee
+	0,  // [0:40] is the sub-list for field type_name
 }
 
 func init() { file_txcoord_v1_operations_proto_init() }
