@@ -172,7 +172,7 @@ class ExplainTransactionResponse(_message.Message):
     def __init__(self, latest_snapshot: _Optional[int] = ..., state: _Optional[_Union[TransactionState, str]] = ..., text: _Optional[str] = ..., remedy: _Optional[str] = ..., outcome: _Optional[_Union[_transactions_pb2.Outcome, _Mapping]] = ..., open: _Optional[_Union[_transactions_pb2.OpenTransaction, _Mapping]] = ..., winner: _Optional[_Union[TransactionWinner, _Mapping]] = ..., attempts: _Optional[_Iterable[_Union[_transactions_pb2.Outcome, _Mapping]]] = ..., round: _Optional[_Union[_tables_pb2.Round, _Mapping]] = ..., ahead: _Optional[_Iterable[_Union[_tables_pb2.Round, _Mapping]]] = ..., before: _Optional[int] = ..., behind: _Optional[int] = ..., waiting: _Optional[_Iterable[str]] = ..., obstacles: _Optional[_Iterable[_Union[TransactionObstacle, _Mapping]]] = ..., remembered_since: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class TransactionWinner(_message.Message):
-    __slots__ = ("transaction_id", "key", "engine", "operation", "version", "probable", "text")
+    __slots__ = ("transaction_id", "key", "engine", "operation", "version", "probable", "text", "committed_at")
     TRANSACTION_ID_FIELD_NUMBER: _ClassVar[int]
     KEY_FIELD_NUMBER: _ClassVar[int]
     ENGINE_FIELD_NUMBER: _ClassVar[int]
@@ -180,6 +180,7 @@ class TransactionWinner(_message.Message):
     VERSION_FIELD_NUMBER: _ClassVar[int]
     PROBABLE_FIELD_NUMBER: _ClassVar[int]
     TEXT_FIELD_NUMBER: _ClassVar[int]
+    COMMITTED_AT_FIELD_NUMBER: _ClassVar[int]
     transaction_id: str
     key: str
     engine: str
@@ -187,7 +188,8 @@ class TransactionWinner(_message.Message):
     version: int
     probable: bool
     text: str
-    def __init__(self, transaction_id: _Optional[str] = ..., key: _Optional[str] = ..., engine: _Optional[str] = ..., operation: _Optional[str] = ..., version: _Optional[int] = ..., probable: bool = ..., text: _Optional[str] = ...) -> None: ...
+    committed_at: _timestamp_pb2.Timestamp
+    def __init__(self, transaction_id: _Optional[str] = ..., key: _Optional[str] = ..., engine: _Optional[str] = ..., operation: _Optional[str] = ..., version: _Optional[int] = ..., probable: bool = ..., text: _Optional[str] = ..., committed_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class TransactionObstacle(_message.Message):
     __slots__ = ("table", "findings")
