@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/txcoord/txcoord/twophase"
@@ -51,7 +52,8 @@ func (c *Catalog) answer(ctx context.Context, ref txnRef, want content, wait Wai
 		return Outcome{}, otherDigests(o)
 	}
 	if o.Committed.Snapshot == 0 && !decidedIs {
-		o.Committed.PendingReason = c.pendingReason(pending, err) + c.troubleOf(o)
+		why := c.pendingReason(pending, err)
+		o.Committed.PendingReason = why + c.troubleOf(o, why)
 	}
 	return o, nil
 }
@@ -115,8 +117,9 @@ func waitFor(ctx context.Context, limit time.Duration) (context.Context, context
 	return context.WithTimeout(ctx, limit)
 }
 
-// troubleOf says which places keep a committed transaction from being published.
-func (c *Catalog) troubleOf(o Outcome) (out string) {
+// troubleOf says which places keep a committed transaction from being published, and what is
+// torn there, unless that was said.
+func (c *Catalog) troubleOf(o Outcome, said string) (out string) {
 	for _, d := range o.Committed.Tables {
 		if d.Status != twophase.StatusPending {
 			continue
@@ -124,7 +127,7 @@ func (c *Catalog) troubleOf(o Outcome) (out string) {
 		for _, tr := range c.troubles.of(c.row(d.Table).URI) {
 			out += fmt.Sprintf("; table %s: %s (%s)", d.Name, tr.Text, tr.Remedy)
 		}
-		if f := c.tables.tornAt(d.Table); f != nil {
+		if f := c.tables.tornAt(d.Table); f != nil && !strings.Contains(said, f.text) {
 			out += fmt.Sprintf("; %s (%s)", f.text, f.remedy)
 		}
 	}

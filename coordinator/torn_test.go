@@ -1,6 +1,7 @@
 package coordinator_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -65,14 +66,42 @@ func TestATornCommitStopsAnOpenTable(t *testing.T) {
 			}
 			if name == "cut" { // its writer comes back
 				w.put(commitKey(name, 1), wholeTorn)
-			} else if err := w.objects.Delete(w.ctx(), commitKey(name, 1)); err != nil {
-				t.Fatal(err)
+			} else {
+				w.drop(commitKey(name, 1))
 			}
 			if st := w.status(); len(st.Troubles) != 0 || w.info(name).Stopped != "" {
 				t.Errorf("mended, and there are %+v", st.Troubles)
 			}
 			w.commit(name, blind(name, "1"))
 		})
+	}
+}
+
+// A caller who does not wait until the table is frozen is told what it waits for.
+func TestATornCommitIsWhatIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	w := &world{}
+	w.cfg.Limits.FreezeAfter = time.Hour
+	w.open(t)
+	w.create("t", twophase.ModeExclusive)
+	w.settle()
+	w.rawCommit("t", 1, "")
+	r := once("k", blind("t", "1"))
+	r.WaitLimit = time.Millisecond
+	w.eventually("it is told", func() bool {
+		o, _, err := w.catalog.CommitOnce(w.ctx(), r)
+		if errors.Is(err, &coordinator.Error{Reason: coordinator.OutcomeUnknown}) {
+			return false // not even decided in that time
+		}
+		if err != nil || o.Committed == nil || o.Committed.Snapshot != 0 {
+			t.Fatalf("%+v, %v", o.Committed, err)
+		}
+		return saysTorn(o.Committed.PendingReason, "t", "publication goes on", "is empty", mendsTorn) == nil
+	})
+	w.drop(commitKey("t", 1))
+	r.WaitLimit = 0
+	if o, _, err := w.catalog.CommitOnce(w.ctx(), r); err != nil || o.Committed.Snapshot == 0 {
+		t.Errorf("%+v, %v", o.Committed, err)
 	}
 }
 
@@ -89,7 +118,7 @@ func TestATornCommitStallsAnExclusiveTable(t *testing.T) {
 			w.settle()
 			w.rawCommit(name, 1, c.content)
 			o := w.commit(name, blind(name, "1"))
-			if lacks := saysTorn(o.Committed.PendingReason, name, "is frozen: stalled", c.ailment, mendsTorn, c.remedy); o.Committed.Snapshot != 0 || lacks != nil {
+			if lacks := saysTorn(o.Committed.PendingReason, name, "is frozen: stalled", c.ailment, mendsTorn, c.remedy); o.Committed.Snapshot != 0 || lacks != nil || strings.Count(o.Committed.PendingReason, tornFile) != 1 {
 				t.Errorf("answered with %q, which lacks %q", o.Committed.PendingReason, lacks)
 			}
 			own := wantReason(t, "a commit", second(w.try(name+" 2", blind(name, "2"))), coordinator.TableFrozen)
@@ -111,9 +140,7 @@ func TestATornCommitStallsAnExclusiveTable(t *testing.T) {
 					t.Errorf("said twice: %+v", e.Findings)
 				}
 			}
-			if err := w.objects.Delete(w.ctx(), commitKey(name, 1)); err != nil {
-				t.Fatal(err)
-			}
+			w.drop(commitKey(name, 1))
 			w.eventually("it thaws", func() bool { return len(w.status().Frozen) == 0 })
 			w.commit(name+" 3", blind(name, "3"))
 		})
