@@ -129,6 +129,8 @@ type rebuilding struct {
 	// gone are tables of the manifests that are not taken over.
 	gone  []twophase.Registered
 	known []twophase.Known
+	// notes are what rebuilds before this one have given up.
+	notes map[twophase.TxnID][]lostTxn
 	since twophase.Time
 
 	mu     sync.Mutex
@@ -183,6 +185,9 @@ func (r *rebuilding) plan(ctx context.Context) (err error) {
 		return err
 	}
 	if err := r.identify(found); err != nil {
+		return err
+	}
+	if err := r.readNotes(ctx); err != nil {
 		return err
 	}
 	if err := r.readTables(ctx, r.candidates(found)); err != nil {

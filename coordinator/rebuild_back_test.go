@@ -1,6 +1,8 @@
 package coordinator_test
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -8,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/txcoord/txcoord/coordinator"
 	"github.com/txcoord/txcoord/lock/memstore"
@@ -61,26 +63,11 @@ func TestRebuildNamesWhatWentBack(t *testing.T) {
 		fmt.Sprintf("%s: snapshot %d shows it, with version 3 of the table, and no log that was read has it; its key is not known any more", alone.Txn, alone.Committed.Snapshot),
 	}
 	slices.Sort(want)
-	if diff := cmp.Diff(want, wentBackFindings(plan)); diff != "" || plan.Refused() != 4 || len(plan.Torn) != 2 {
+	if diff := gocmp.Diff(want, wentBackFindings(plan)); diff != "" || plan.Refused() != 4 || len(plan.Torn) != 2 {
 		t.Errorf("%d refused, torn %+v (-want +got):\n%s", plan.Refused(), plan.Torn, diff)
 	}
 	w.rebuilt(coordinator.RebuildOptions{Accept: []coordinator.RebuildCode{coordinator.RebuildWentBack}})
-	for key, where := range map[string]string{"kept": "b@1", "half": "a given up, b@2, c@1", "whole": "b@3", "newest": "a given up, c@2"} {
-		var got []string
-		for _, d := range w.keyOutcome(key).Committed.Tables {
-			switch d.Status {
-			case twophase.StatusPublished:
-				got = append(got, fmt.Sprintf("%s@%d", d.Name, d.Version))
-			case twophase.StatusNotApplied:
-				got = append(got, d.Name+" given up")
-			default:
-				got = append(got, fmt.Sprint(d.Name, " ", d.Status))
-			}
-		}
-		if slices.Sort(got); strings.Join(got, ", ") != where {
-			t.Errorf("%s is said to be in %v, want %s", key, got, where)
-		}
-	}
+	w.wantPlaces(map[string]string{"kept": "b@1", "half": "a given up, b@2, c@1", "whole": "b@3", "newest": "a given up, c@2"})
 	if x := w.explainTxn(coordinator.OutcomeRef{Key: "half"}, nil); x.State != coordinator.TxnGivenUp || !strings.Contains(x.Text, "applied on a (no log had it when the catalog was rebuilt)") {
 		t.Errorf("why half: %s", x.Text)
 	} else if strings.Contains(x.Remedy, "tables resolve") || !strings.Contains(x.Remedy, "lost/"+half.Txn.String()+"/") || !strings.Contains(x.Remedy, "another key") {
@@ -104,6 +91,134 @@ func TestRebuildNamesWhatWentBack(t *testing.T) {
 			t.Errorf("fsck says %q", f.What)
 		}
 	}
+}
+
+// wantPlaces wants transactions, by key, to be said to be in versions of tables.
+func (w *world) wantPlaces(want map[string]string) {
+	w.t.Helper()
+	for key, where := range want {
+		var got []string
+		for _, d := range w.keyOutcome(key).Committed.Tables {
+			name := cmp.Or(d.Name, string(d.Table))
+			switch d.Status {
+			case twophase.StatusPublished:
+				got = append(got, fmt.Sprintf("%s@%d", name, d.Version))
+			case twophase.StatusNotApplied:
+				got = append(got, name+" given up")
+			default:
+				got = append(got, fmt.Sprint(name, " ", d.Status))
+			}
+		}
+		if slices.Sort(got); strings.Join(got, ", ") != where {
+			w.t.Errorf("%s is said to be in %v, want %s", key, got, where)
+		}
+	}
+}
+
+// wentBack is a catalog whose log of a has gone back, and that was rebuilt without it.
+func wentBack(t *testing.T) (w *world, missing string) {
+	w = &world{}
+	w.cfg.Limits.ManifestSnapshots = 1
+	w.open(t)
+	for _, name := range []string{"a", "b", "c"} {
+		w.create(name, twophase.ModeExclusive)
+	}
+	w.commit("kept", blind("a", "1"), blind("b", "1"))
+	w.commit("half", blind("a", "2"), blind("b", "2"), blind("c", "2"))
+	w.settle()
+	w.stop()
+	content := w.read("a", 2)
+	w.drop(commitKey("a", 2))
+	return w, content
+}
+
+var acceptBack = coordinator.RebuildOptions{Accept: []coordinator.RebuildCode{coordinator.RebuildWentBack}}
+
+// TestRebuildOnceMoreWithoutWhatWentBack: the journal is lost again, and the manifests do not
+// name the table any more whose log had gone back. What was given up with it stays given up,
+// however often that happens, and the same call is not told that all of it is published.
+func TestRebuildOnceMoreWithoutWhatWentBack(t *testing.T) {
+	t.Parallel()
+	w, _ := wentBack(t)
+	w.rebuilt(acceptBack)
+	for range 3 {
+		w.commit("after", blind("b", "after"), blind("c", "after"))
+		w.settle()
+		w.stop()
+		r := w.rebuilt(coordinator.RebuildOptions{})
+		if len(r.Torn) > 0 {
+			t.Errorf("torn: %+v", r.Torn)
+		}
+		w.wantPlaces(map[string]string{"kept": "b@1", "half": "a given up, b@2, c@1", "after": "b@3, c@2"})
+		wantReason(t, "the rest of the same call", second(w.try("half", blind("b", "2"), blind("c", "2"))), coordinator.OtherDigests)
+	}
+}
+
+// TestRebuildThatBreaksOffWithoutWhatWentBack: a rebuild that leaves a table out dies at each of
+// its writes, and is run again, also where the manifests do not name that table any more. What
+// is known afterwards is the same.
+func TestRebuildThatBreaksOffWithoutWhatWentBack(t *testing.T) {
+	t.Parallel()
+	for at := 0; ; at++ {
+		w, _ := wentBack(t)
+		f := &faults{}
+		w.wrapObjects = f.overObjects
+		f.arm(at, diesAfter)
+		ctx, cancel := context.WithCancel(w.ctx())
+		go func() { // a process that is dead repeats nothing
+			select {
+			case <-f.died:
+				cancel()
+			case <-ctx.Done():
+			}
+		}()
+		accept := acceptBack
+		accept.Write = true
+		_, err := w.rebuildUntil(ctx, f.overStore(memstore.New(memstore.Config{})), accept)
+		hit := f.isHit()
+		f.disarm()
+		cancel()
+		if !hit {
+			if err != nil || at < 6 { // the note, owner objects, a manifest, entries, the meta key
+				t.Errorf("%d writes, %v", at, err)
+			}
+			return
+		}
+		w.wrapObjects = nil
+		w.rebuilt(acceptBack)
+		w.wantPlaces(map[string]string{"kept": "b@1", "half": "a given up, b@2, c@1"})
+		w.stop()
+	}
+}
+
+// A rebuild that breaks off before its life has begun has given nothing up: the log is put
+// back, the journal too, and a leaves the catalog as it should. A rebuild after that knows of
+// no part that was lost.
+func TestRebuildThatGaveNothingUp(t *testing.T) {
+	t.Parallel()
+	w, missing := wentBack(t)
+	old := w.store
+	f := &faults{}
+	w.wrapObjects = f.overObjects
+	f.arm(0, diesAfter)
+	ctx, cancel := context.WithCancel(w.ctx())
+	go func() { <-f.died; cancel() }()
+	accept := acceptBack
+	accept.Write = true
+	if _, err := w.rebuildUntil(ctx, f.overStore(memstore.New(memstore.Config{})), accept); err == nil || !strings.Contains(f.hit, "lost/") {
+		t.Fatalf("%v, at %s", err, f.hit)
+	}
+	f.disarm()
+	w.wrapObjects, w.store = nil, old
+	w.put(commitKey("a", 2), missing)
+	w.start()
+	if err := w.catalog.Release(w.ctx(), "a", false); err != nil {
+		t.Fatal(err)
+	}
+	w.settle()
+	w.stop()
+	w.rebuilt(coordinator.RebuildOptions{})
+	w.wantPlaces(map[string]string{"kept": "b@1", "half": "b@2, c@1"})
 }
 
 // Of a key that was used again, what is left of the transaction before does not stand for
@@ -174,7 +289,7 @@ func TestRebuildOfALogThatWentBackInParts(t *testing.T) {
 				t.Fatal(err)
 			}
 			want := []string{fmt.Sprintf("%s: in b@%d; missing in a", lost.Txn, v)}
-			if diff := cmp.Diff(want, wentBackFindings(plan)); diff != "" {
+			if diff := gocmp.Diff(want, wentBackFindings(plan)); diff != "" {
 				t.Errorf("(-want +got):\n%s\n%v", diff, rebuildFindings(plan))
 			}
 		})

@@ -118,6 +118,7 @@ func (r *rebuilding) transactions(staged stagedParts) {
 	slices.SortFunc(ids, func(a, b twophase.TxnID) int { return compare(a.String(), b.String()) })
 	for _, id := range ids {
 		l := all[id]
+		r.noted(id, l, byID)
 		r.torn(id, l, byID, staged)
 		if !slices.ContainsFunc(l.parts, func(p twophase.KnownPart) bool { return p.Version != twophase.NoVersion }) {
 			continue // given up everywhere

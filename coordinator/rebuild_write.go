@@ -18,7 +18,8 @@ import (
 
 // write carries the plan out. The order matters:
 //
-//  0. What is staged of torn transactions is copied.
+//  0. What is staged of torn transactions is copied, and noted what is given up with
+//     tables that are left out: a later rebuild learns of it nowhere else.
 //  1. The older journal in the store gets a record behind which nothing is decided.
 //  2. Owner objects name the new incarnation. A server of the old one, wherever its
 //     journal is, stops when it sees that (checkOwner).
@@ -46,6 +47,9 @@ func (r *rebuilding) write(ctx context.Context) error {
 		return err
 	}
 	if err := r.keepTorn(ctx); err != nil {
+		return err
+	}
+	if err := r.putNote(ctx, meta.Incarnation); err != nil {
 		return err
 	}
 	if err := r.endOld(ctx, &meta); err != nil {
@@ -142,7 +146,7 @@ func (r *rebuilding) keepTorn(ctx context.Context) error {
 		for j := range r.report.Torn[i].Missing {
 			part := &r.report.Torn[i].Missing[j]
 			for _, piece := range part.pieces {
-				name := fmt.Sprintf("lost/%s/%s/%s", piece.Txn, piece.Table, piece.Digest)
+				name := fmt.Sprintf(lostFolder+"%s/%s/%s", piece.Txn, piece.Table, piece.Digest)
 				if err := r.keepPiece(ctx, piece, name); err != nil {
 					return fmt.Errorf("keep a staged part of transaction %s: %w", piece.Txn, err)
 				}
