@@ -1,6 +1,10 @@
 package coordinator
 
-import "github.com/txcoord/txcoord/twophase"
+import (
+	"slices"
+
+	"github.com/txcoord/txcoord/twophase"
+)
 
 // loggedRounds has what each round published of a transaction: all its parts are in one. A
 // key whose transaction is forgotten may be used again (R6), with the same id, so that a
@@ -107,4 +111,30 @@ func (l *loggedTxn) join(o *loggedTxn) {
 	if l.of.Count == 0 {
 		l.of = o.of
 	}
+}
+
+// begunSince reports whether parts were staged for one of the same id that was begun when
+// the round of this one was open, or later.
+func (r *rebuilding) begunSince(l *loggedTxn, parts map[twophase.TableID][]stagedPiece) bool {
+	for _, pieces := range parts {
+		if slices.ContainsFunc(pieces, func(p stagedPiece) bool { return r.stagedSince(l, p) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// stagedSince compares positions within one life, and no others: each life counts from 0. A
+// piece does not say of which life it is: it is of the last one, or was left by one before. An
+// object has a time. An item of the store has none; in a life other than that of the round,
+// somebody has staged it who had forgotten the round, or it was left over: it is named.
+func (r *rebuilding) stagedSince(l *loggedTxn, p stagedPiece) bool {
+	last := r.before.incarnation
+	if !p.object {
+		last = r.old.Incarnation
+	} else if !p.modified.After(l.time.Std()) {
+		return false
+	}
+	round, err := twophase.ParseRoundID(l.round)
+	return l.incarnation != last || err == nil && p.Begun > round.Opened
 }

@@ -2,9 +2,13 @@ package coordinator_test
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/txcoord/txcoord/coordinator"
+	"github.com/txcoord/txcoord/lock/memstore"
 	"github.com/txcoord/txcoord/twophase"
 )
 
@@ -76,4 +80,82 @@ func TestRebuildOfAPartThatWasCleaned(t *testing.T) {
 		t.Errorf("the same call: %+v; %d versions of a", again, w.versions("a"))
 	}
 	wantReason(t, "another call under its key", second(w.try("both", blind("a", "2"), blind("b", "1"))), coordinator.OtherDigests)
+}
+
+// stagedFinding reports whether a key's transaction is named as staged.
+func (w *world) stagedFinding(r *coordinator.RebuildReport, key string) bool {
+	id := twophase.DeriveTxnID(r.Catalog, key, 1)
+	return slices.Contains(rebuildFindings(r), "STAGED "+id.String())
+}
+
+func (w *world) planned() *coordinator.RebuildReport {
+	w.t.Helper()
+	r, err := w.rebuild(memstore.New(memstore.Config{}), coordinator.RebuildOptions{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return r
+}
+
+// Positions of two lives say nothing of each other. In a longer life a key was published; in
+// the next one, which is short yet, it was forgotten, begun again and staged: that is named.
+func TestRebuildNamesWhatALaterLifeHasStaged(t *testing.T) {
+	t.Parallel()
+	w := &world{}
+	w.cfg.Limits = coordinator.Limits{OutcomeCount: 10, PollInterval: 5 * time.Millisecond, CheckpointEvery: 200, InlineBytes: 1}
+	w.open(t)
+	w.create("a", twophase.ModeExclusive)
+	for i := range 300 { // rounds
+		w.commit(fmt.Sprint("long ", i), blind("a", fmt.Sprint("long ", i)))
+	}
+	w.commit("again", blind("a", "again 1"))
+	w.settle()
+	w.stop()
+	w.rebuilt(coordinator.RebuildOptions{})
+	w.untilForgotten("short ", "again")
+	w.settle()
+	w.stop()
+	if w.stagedFinding(w.planned(), "again") {
+		t.Error("named, and nothing is staged")
+	}
+	w.start()
+	w.stage(w.begin("again").Token, blind("a", "again 2"))
+	w.stop()
+	if r := w.planned(); !w.stagedFinding(r, "again") {
+		t.Errorf("it is not among %v", rebuildFindings(r))
+	}
+}
+
+// In a longer life a key was staged, and never committed; in the next one it was published.
+// What the first has left is no open transaction.
+func TestRebuildDoesNotNameWhatALifeBeforeHasStaged(t *testing.T) {
+	t.Parallel()
+	w := &world{}
+	w.cfg.Limits.InlineBytes = 1
+	w.open(t)
+	w.create("a", twophase.ModeExclusive)
+	for i := range 50 {
+		w.commit(fmt.Sprint("long ", i), blind("a", fmt.Sprint("long ", i)))
+	}
+	w.settle()
+	w.stage(w.begin("later").Token, blind("a", "later"))
+	w.stop()
+	if r := w.planned(); !w.stagedFinding(r, "later") {
+		t.Fatalf("it is open, and not among %v", rebuildFindings(r))
+	}
+	w.rebuilt(coordinator.RebuildOptions{})
+	w.commit("later", blind("a", "later"))
+	w.stop()
+	left := 0
+	for key := range w.keys() {
+		if strings.Contains(key, "/staged/") && strings.Contains(key, twophase.DeriveTxnID(w.meta().Catalog, "later", 1).String()) {
+			left++
+		}
+	}
+	if left == 0 {
+		t.Error("the first life has left nothing")
+	}
+	if r := w.planned(); w.stagedFinding(r, "later") {
+		t.Errorf("it is published: %v", rebuildFindings(r))
+	}
 }

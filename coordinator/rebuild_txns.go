@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/txcoord/txcoord/internal/number"
 	"github.com/txcoord/txcoord/lock"
@@ -19,7 +20,8 @@ type stagedParts map[twophase.TxnID]map[twophase.TableID][]stagedPiece
 // stagedPiece lies under a key of the store, by itself or in a bundle, or in an object.
 type stagedPiece struct {
 	located
-	object bool
+	object   bool
+	modified time.Time // of an object
 }
 
 func (s stagedParts) note(piece stagedPiece) {
@@ -38,7 +40,7 @@ func (r *rebuilding) staged(ctx context.Context) (stagedParts, error) {
 			return nil, fmt.Errorf("list staged parts: %w", err)
 		}
 		if id, ok := parsePayload(strings.TrimPrefix(e.Key, prefix)); ok {
-			out.note(stagedPiece{located{payloadID: id}, true})
+			out.note(stagedPiece{located{payloadID: id}, true, e.Modified})
 		}
 	}
 	if r.old == nil {
@@ -317,25 +319,10 @@ func (t TornTxn) String() string {
 // openTxns names transactions that are staged and in no log.
 func (r *rebuilding) openTxns(all map[twophase.TxnID]*loggedTxn, staged stagedParts) {
 	for id, parts := range staged {
-		if l := all[id]; l == nil || l.begunSince(parts) {
+		if l := all[id]; l == nil || r.begunSince(l, parts) {
 			r.found(RebuildFinding{Code: RebuildStaged, Txn: id, What: fmt.Sprintf("parts for %s are staged, and no log has it: it was open, or decided and not published", number.Of(len(parts), "table"))})
 		}
 	}
-}
-
-// begunSince reports whether parts were staged for one of the same id that was begun when
-// the round of this one was open, or later.
-func (l *loggedTxn) begunSince(parts map[twophase.TableID][]stagedPiece) bool {
-	round, err := twophase.ParseRoundID(l.round)
-	if err != nil {
-		return false
-	}
-	for _, pieces := range parts {
-		if slices.ContainsFunc(pieces, func(p stagedPiece) bool { return p.Begun > round.Opened }) {
-			return true
-		}
-	}
-	return false
 }
 
 // fillers bounds the snapshots that stand for those whose manifests were not written.
