@@ -1,6 +1,7 @@
 package coordinator_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -21,9 +22,11 @@ func TestDecidedInAJournalThatIsGivenUp(t *testing.T) {
 		elsewhere bool
 		owners    time.Duration // how often the old one looks whose its tables are
 		reason    coordinator.Reason
+		longer    int // records that the journal has beside, so that the next one is shorter
 	}{
-		"rebuilt into another store": {true, 5 * time.Millisecond, coordinator.JournalContradiction},
-		"rebuilt in its place":       {false, time.Hour, coordinator.StoreUnavailable},
+		"rebuilt into another store":      {true, 5 * time.Millisecond, coordinator.JournalContradiction, 0},
+		"rebuilt in its place":            {false, time.Hour, coordinator.StoreUnavailable, 0},
+		"rebuilt in a longer one's place": {false, time.Hour, coordinator.StoreUnavailable, 20},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -33,6 +36,11 @@ func TestDecidedInAJournalThatIsGivenUp(t *testing.T) {
 			old.open(t)
 			old.create("t", twophase.ModeExclusive)
 			done := old.commit("done", blind("t", "done"))
+			for i := range c.longer {
+				if _, err := old.catalog.Tag(old.ctx(), fmt.Sprint("longer ", i), 0); err != nil {
+					t.Fatal(err)
+				}
+			}
 			old.settle()
 			gate.refuse()
 			begun, err := old.catalog.Begin(old.ctx(), coordinator.BeginRequest{Key: "pending"})
@@ -79,6 +87,10 @@ func TestDecidedInAJournalThatIsGivenUp(t *testing.T) {
 				t.Fatalf("the life that goes on knows of it: %+v", o)
 			}
 			committed := []coordinator.Outcome{done, w.commit("pending", blind("t", "pending"))}
+			// What the life before has staged of it is nobody's here, until it is decided. If its
+			// position is one that this journal does not have, only a listing finds it, which is
+			// made every ten minutes.
+			w.catalog.SweepAgain(w.ctx())()
 			w.check(closedRun{committed: committed})
 		})
 	}
