@@ -107,6 +107,7 @@ The part that switches the feature on is published with ` + "`delta.inCommitTime
 - A file that is part of the table (a deletion vector, statistics written again) keeps the ids of its last add; so does its remove.
 - Ids below the mark that a part brings along for a file that is not part of the table are kept: they were reserved before, or the file is brought back. A blind part has read nothing, and cannot know any. Only reserving ids in a transaction is refused.
 - A file without ids on such a table, from before the feature, gets some when it is added again.
+- Where the domain ` + "`delta.rowTracking`" + ` does not hold a mark from -1 to 2^62, which no writer that keeps to the protocol leaves behind, ids begin 2^36 (the rows that one file may have) above those of all live files, and the mark is put right.
 - While ` + "`delta.rowTrackingSuspended`" + ` is true nothing is given out.
 `
 

@@ -52,7 +52,7 @@ func DefinedState(uri string, definition []byte) (*State, error) {
 // EmptyTail is the tail below version 0.
 func (l *Log) EmptyTail() *Tail {
 	return &Tail{
-		uri: l.URI, place: placeOf(l.URI), version: twophase.NoVersion, mark: noMark,
+		uri: l.URI, place: placeOf(l.URI), version: twophase.NoVersion,
 		profile: newProfile(l.URI, twophase.NoVersion, &Protocol{}, &MetaData{}, nil),
 	}
 }

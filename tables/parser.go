@@ -3,6 +3,7 @@ package tables
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -138,6 +139,9 @@ func (p *parser) file(to *[]File) error {
 		if err := wholeStats(l.stats); err != nil {
 			return within(string(l.name)+".stats", err)
 		}
+	}
+	if p.strict && records > maxRecords {
+		return l.wrong("stats", l.stats, fmt.Sprintf("numRecords is more than the %d rows that one file may have", maxRecords))
 	}
 	if p.strict && l.kind == kindAdd {
 		p.staged = append(p.staged, stagedAdd{l.stats, stagedRows{l.rows, l.has, records}})

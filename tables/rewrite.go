@@ -285,7 +285,8 @@ func (p *patch) eachElement(at int, f func(at int) error) error {
 
 // rowIDs gives row ids to adds and removes, and raises the high-water mark.
 func (r *rewriting) rowIDs() error {
-	w := &rowWriter{tail: r.tail, version: r.version(), place: r.tail.place, mark: r.tail.mark}
+	start := r.tail.start()
+	w := &rowWriter{tail: r.tail, version: r.version(), place: r.tail.place, begin: start, mark: start}
 	txns, client, err := r.rowTxns()
 	if err != nil {
 		return err
@@ -303,7 +304,7 @@ func (r *rewriting) rowIDs() error {
 			return fmt.Errorf("render a version: row ids: %w", err)
 		}
 	}
-	if client < 0 && w.mark == r.tail.mark {
+	if client < 0 && w.mark == start {
 		return nil
 	}
 	if client < 0 {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -274,6 +275,47 @@ func TestRowTracking(t *testing.T) {
 				t.Errorf("bytes: %s", out.Data)
 			}
 		})
+	}
+}
+
+// What another engine left as the mark may be no mark at all. What was decided has to be
+// published all the same, with ids that no live file has, by every publisher alike.
+func TestRowTrackingWithoutMark(t *testing.T) {
+	for name, c := range map[string]struct {
+		domain string
+		want   []string
+	}{
+		"no object":       {`junk`, []string{"add x 68719476746@2", `{"rowIdHighWaterMark":68719476750}`}},
+		"no number":       {`{"rowIdHighWaterMark":"9","new":[1e3]}`, []string{"add x 68719476746@2", `{"rowIdHighWaterMark":68719476750,"new":[1e3]}`}},
+		"a fraction":      {`{"rowIdHighWaterMark":1.5}`, []string{"add x 68719476746@2", `{"rowIdHighWaterMark":68719476750}`}},
+		"there twice":     {`{"rowIdHighWaterMark":"","rowIdHighWaterMark":9}`, []string{"add x 68719476746@2", `{"rowIdHighWaterMark":68719476750}`}},
+		"no mark":         {`{"new":[1e3]}`, []string{"add x 68719476746@2", `{"new":[1e3],"rowIdHighWaterMark":68719476750}`}},
+		"below -1":        {`{"rowIdHighWaterMark":-7}`, []string{"add x 68719476746@2", `{"rowIdHighWaterMark":68719476750}`}},
+		"nothing left":    {`{"rowIdHighWaterMark":9223372036854775807}`, []string{"add x 68719476746@2", `{"rowIdHighWaterMark":68719476750}`}},
+		"as much as goes": {`{"rowIdHighWaterMark":4611686018427387899}`, []string{"add x 4611686018427387900@2", `{"rowIdHighWaterMark":4611686018427387904}`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := tracked(t, "").commit(domainOf("delta.rowTracking", c.domain), addRows("b.parquet", 3, `"baseRowId":10,"defaultRowCommitVersion":1`),
+				addRows("absurd", 3, `"baseRowId":9223372036854775800,"defaultRowCommitVersion":1`))
+			out := f.publish(blindly(addRows("x", 5)))
+			if diff := cmp.Diff(c.want, rowsOf(t, out.Data)); diff != "" {
+				t.Fatalf("(-want +got):\n%s", diff)
+			}
+			if got := rowsOf(t, f.publish(blindly(addRows("y", 1))).Data); !strings.HasPrefix(got[1], c.want[1][:22]) || strings.Contains(got[0], " -") {
+				t.Errorf("the next version: %q", got)
+			}
+		})
+	}
+}
+
+// Ids would begin again below zero.
+func TestRowTrackingRefusesMoreRowsThanIDs(t *testing.T) {
+	for records, ok := range map[int]bool{1 << 36: true, 1<<36 + 1: false, math.MaxInt64: false} {
+		_, err := tables.ParseActions(tableURI, tables.Limits{}, text(addRows("x", records)))
+		var in *tables.InputError
+		if ok != (err == nil) || err != nil && (!errors.As(err, &in) || in.Field != "add.stats") {
+			t.Errorf("%d rows: %v", records, err)
+		}
 	}
 }
 

@@ -15,7 +15,13 @@ const noMark int64 = -1
 
 const markField = "rowIdHighWaterMark"
 
-// markOf reads a high-water mark from the domain's configuration.
+// maxMark bounds the marks that are believed, maxRecords what one file may have of rows
+// where ids are given out: above them no ids would be left for those who come next, and
+// the mark would begin again below zero.
+const maxMark, maxRecords = int64(1) << 62, int64(1) << 36
+
+// markOf reads a high-water mark from the domain's configuration; false where it holds
+// none that ids can be given out above.
 func markOf(configuration string) (int64, bool) {
 	mark, found := noMark, false
 	err := members([]byte(configuration), func(name, value []byte) bool {
@@ -25,7 +31,25 @@ func markOf(configuration string) (int64, bool) {
 		mark, found = intOf(value)
 		return found
 	})
-	return mark, err == nil && found
+	return mark, err == nil && found && mark >= noMark && mark <= maxMark
+}
+
+// start is the mark above which ids are given out. Where the table's domain does not hold
+// one, which no writer that keeps to the protocol leaves behind, it is above the ids of
+// all live files: what was decided has to be published on whatever another engine wrote
+// in between, and each publisher has to write the same (R2). Rows of files that are gone
+// by then may have had the same ids.
+func (t *Tail) start() int64 {
+	if t.marked {
+		return t.mark
+	}
+	highest := noMark
+	for _, r := range t.rows {
+		if r.base <= maxMark {
+			highest = max(highest, r.base+maxRecords-1)
+		}
+	}
+	return highest
 }
 
 // stagedRows is what a client wrote into an add that row tracking looks at.
@@ -62,8 +86,9 @@ type rowWriter struct {
 	tail    *Tail
 	version twophase.Version
 	place   place
-	mark    int64
-	line    line
+	// begin is the mark of the version below, mark that of this one.
+	begin, mark int64
+	line        line
 }
 
 // rowTxn is what the ids of one transaction's adds are told apart by.
@@ -88,14 +113,14 @@ func (w *rowWriter) add(text []byte, txn *rowTxn) ([]byte, error) {
 	if there, ok := w.tail.rows[HashPath(path)]; ok {
 		return w.write(text, "add", there.rowIDs)
 	}
-	kept := !txn.blind && l.has&hasRowID != 0 && l.rows.base >= 0 && l.rows.base+max(records-1, 0) <= min(txn.low, w.tail.mark)
+	kept := !txn.blind && l.has&hasRowID != 0 && l.rows.base >= 0 && l.rows.base+max(records-1, 0) <= min(txn.low, w.begin)
 	ids := rowIDs{l.rows.base, int64(w.version)}
 	if kept && l.has&hasRowVersion != 0 && l.rows.version <= int64(txn.read) {
 		ids.version = l.rows.version
 	}
 	if !kept {
 		ids.base = w.mark + 1
-		w.mark += records
+		w.mark += min(records, maxRecords)
 	}
 	return w.write(text, "add", ids)
 }
@@ -138,17 +163,7 @@ func (w *rowWriter) write(text []byte, action string, ids rowIDs) ([]byte, error
 // domain is the line that raises the mark; the client's own one, if there is any, is
 // brought up to date.
 func (w *rowWriter) domain(client []byte) ([]byte, error) {
-	configuration := w.tail.rowDomain
-	if configuration == "" {
-		configuration = "{}"
-	}
-	inner := patch{text: []byte(configuration)}
-	o, err := inner.objectAt(0)
-	if err != nil {
-		return nil, fmt.Errorf("domain %s of the table: %w", rowTrackingDomain, err)
-	}
-	inner.setInt(o, markField, w.mark)
-	quoted := appendQuoted(nil, string(inner.apply()))
+	quoted := appendQuoted(nil, w.configuration())
 	if client == nil {
 		client = []byte(`{"domainMetadata":{"domain":"` + rowTrackingDomain + `","configuration":"","removed":false}}`)
 	}
@@ -159,4 +174,18 @@ func (w *rowWriter) domain(client []byte) ([]byte, error) {
 	}
 	p.set(d, "configuration", quoted)
 	return p.apply(), nil
+}
+
+// configuration is the domain's with the new mark, and with what else stands in it; with
+// the mark alone where nothing can be made of it.
+func (w *rowWriter) configuration() string {
+	inner := patch{text: []byte(w.tail.rowDomain)}
+	if o, err := inner.objectAt(0); err == nil {
+		inner.setInt(o, markField, w.mark)
+		text := string(inner.apply())
+		if mark, ok := markOf(text); ok && mark == w.mark {
+			return text
+		}
+	}
+	return fmt.Sprintf(`{"%s":%d}`, markField, w.mark)
 }

@@ -26,8 +26,10 @@ type Tail struct {
 	// time is the version's in-commit timestamp, where the table has them; written is
 	// when its file was, where it has none and Log.Prepare asked.
 	time, written twophase.Time
-	// mark is the highest row id that was given out, rowDomain the text it stands in.
+	// mark is the highest row id that was given out, rowDomain the text it stands in;
+	// marked unless it does not.
 	mark      int64
+	marked    bool
 	rowDomain string
 	// rows are the row ids of live files; kept with the feature rowTracking only.
 	rows map[PathHash]liveRows
@@ -73,7 +75,7 @@ func (l *Log) TailAndView(ctx context.Context, at twophase.Version) (*Tail, *Vie
 // NewView takes: both may be made of one state. A commit is read where a checkpoint
 // hides the last version's in-commit timestamp.
 func (l *Log) TailOf(ctx context.Context, s *State) (*Tail, error) {
-	t := &Tail{uri: l.URI, place: placeOf(l.URI), version: s.version, profile: s.profile, time: s.ict, mark: noMark, rows: s.rows}
+	t := &Tail{uri: l.URI, place: placeOf(l.URI), version: s.version, profile: s.profile, time: s.ict, rows: s.rows}
 	s.rows = nil
 	if !t.profile.inForce.has("rowTracking") {
 		t.rows = nil
@@ -90,11 +92,7 @@ func (l *Log) TailOf(ctx context.Context, s *State) (*Tail, error) {
 
 func (t *Tail) takeMark(configuration string) {
 	t.rowDomain = configuration
-	if mark, ok := markOf(configuration); ok {
-		t.mark = mark
-	} else {
-		t.mark = noMark
-	}
+	t.mark, t.marked = markOf(configuration)
 }
 
 // lastTime finds the in-commit timestamp of a version that was replayed from a
