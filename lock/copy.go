@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -21,7 +22,7 @@ type Copied struct {
 	Already bool
 }
 
-// Copy copies everything but what leave names from one store to another that is empty,
+// Copy copies everything but what leave names, and what probes left, from one store to another that is empty,
 // or into which an earlier Copy of the same journal was begun. The journal's meta
 // comes last, so that nobody can open what is not whole. Nothing may be appended to
 // the journal meanwhile; other keys that come are copied, too, as long as some do.
@@ -30,7 +31,7 @@ func Copy(ctx context.Context, from, to Store, leave func(key string) bool) (Cop
 	if err != nil || already {
 		return Copied{Already: already}, err
 	}
-	skip := func(key string) bool { return key == MetaKey || leave(key) }
+	skip := func(key string) bool { return key == MetaKey || strings.HasPrefix(key, probeKeys) || leave(key) }
 	var all Copied
 	for {
 		pass, err := copyOnce(ctx, from, to, skip)
@@ -85,14 +86,29 @@ func claimCopy(ctx context.Context, to Store, meta []byte) error {
 	if !errors.Is(err, ErrNotFound) {
 		return fmt.Errorf("read the store to copy to: %w", err)
 	}
-	some, err := to.Scan(ctx, "", "", 1)
+	key, used, err := holds(ctx, to)
 	if err != nil {
 		return fmt.Errorf("read the store to copy to: %w", err)
 	}
-	if len(some) > 0 {
-		return Mark(ErrUnfit, fmt.Errorf("the store to copy to is not empty, it has a key %q: give an empty store or another prefix", some[0].Key))
+	if used {
+		return Mark(ErrUnfit, fmt.Errorf("the store to copy to is not empty, it has a key %q: give an empty store or another prefix", key))
 	}
 	return putSurely(ctx, to, copyKey, claim)
+}
+
+// holds is a key in a store that a probe has not left there.
+func holds(ctx context.Context, s Store) (key string, used bool, err error) {
+	for {
+		items, err := s.Scan(ctx, "", key, 0)
+		if err != nil || len(items) == 0 {
+			return "", false, err
+		}
+		for _, item := range items {
+			if key = item.Key; !strings.HasPrefix(key, probeKeys) {
+				return key, true, nil
+			}
+		}
+	}
 }
 
 // copyOnce copies what is not there yet, or otherwise.

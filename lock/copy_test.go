@@ -94,6 +94,37 @@ func TestCopyBreaksOff(t *testing.T) {
 	}
 }
 
+// forgetful loses every delete, as a process does that dies before it.
+type forgetful struct{ lock.Store }
+
+func (forgetful) Delete(context.Context, string) error { return errors.New("the process has died") }
+
+// A move probes the store before it copies. One that dies in that is taken up again.
+func TestCopyAfterAProbeThatDied(t *testing.T) {
+	from, to := journalOf(t, 3), memstore.New(memstore.Config{})
+	want := dump(t, from)
+	delete(want, "replica/one")
+	for _, s := range []lock.Store{from, to, to} {
+		if err := lock.Probe(t.Context(), forgetful{s}); err == nil {
+			t.Fatal("the probe did not die")
+		}
+	}
+	before := len(dump(t, to))
+	if _, err := lock.Copy(t.Context(), from, to, announcement); err != nil || before != 2 {
+		t.Fatalf("beside %d keys of probes: %v", before, err)
+	}
+	got := dump(t, to)
+	for key := range got {
+		if _, ok := want[key]; !ok && before > 0 {
+			before--
+			delete(got, key)
+		}
+	}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("%v", got)
+	}
+}
+
 func TestCopyIsRefused(t *testing.T) {
 	from := journalOf(t, 3)
 	used := memstore.New(memstore.Config{})

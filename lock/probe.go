@@ -12,11 +12,14 @@ import (
 // probers race for one key.
 const probers = 16
 
+// probeKeys are what probes race for. A process that dies in one leaves its key.
+const probeKeys = "probe/"
+
 // Probe sees that a store honours conditions, also those of writers that race: there
 // are servers that accept a condition and do not look at it. It writes one key of
 // its own and removes it. ErrUnfit if two writers can win.
 func Probe(ctx context.Context, store Store) (err error) {
-	key := "probe/" + rand.Text()
+	key := probeKeys + rand.Text()
 	rev, err := race(ctx, store, key)
 	if err == nil {
 		err = probeRevision(ctx, store, key, rev)
