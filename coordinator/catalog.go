@@ -39,6 +39,7 @@ type Catalog struct {
 	urgent      urgent
 	memory      *memory
 	recorded    *identities
+	renewals    *renewals
 	backlog     *backlog
 	replicas    *replicas
 	wrote       *wrote
@@ -144,7 +145,7 @@ func (c *Catalog) build(ctx context.Context) error {
 	c.manifests = newManifests(c)
 	c.checkpoints = newCheckpoints(c)
 	c.sweeper, c.bundler = newSweeper(c), newBundler(c)
-	c.recorded = newIdentities()
+	c.recorded, c.renewals = newIdentities(), newRenewals(c)
 	c.backlog = newBacklog(state, c.cfg.Limits.QueueBytes, moment)
 	c.backlog.budget.Refused = c.cfg.Telemetry.QuotaExceeded
 	c.ledger.onFold = c.onFold
@@ -172,7 +173,7 @@ func (c *Catalog) build(ctx context.Context) error {
 	}
 	for _, run := range []func(context.Context){
 		c.seq.run, c.publisher.run, c.manifests.run, c.openTxns.run, c.checkpoints.run, c.sweeper.run, c.bundler.run, c.expire, c.poll, c.countFences, c.watchOwners, c.forget,
-		c.follow, c.replicas.run, c.openTxns.watch, c.endLeases, c.switchOn,
+		c.follow, c.replicas.run, c.openTxns.watch, c.endLeases, c.switchOn, c.renewals.run,
 	} {
 		c.spawn(run)
 	}
@@ -205,6 +206,7 @@ func (c *Catalog) onFold(before *foldMarks, e *twophase.Entry) (then func()) {
 	}
 	c.tables.follow(before, e)
 	c.recorded.note(e, c.journal.Slots())
+	c.renewals.look(e)
 	var decided []twophase.TxnID
 	for i, r := range e.Records {
 		switch r := r.(type) {

@@ -86,3 +86,6 @@ func (c *Catalog) Refusal(key string, attempt uint32, r *twophase.Refused) error
 	id := twophase.DeriveTxnID(c.journal.Meta().Catalog, key, attempt)
 	return c.refusal(txnRef{id: id, key: key, attempt: attempt}, r)
 }
+
+// Renew makes a table's extract anew, if it is as far behind as the limit says.
+func (c *Catalog) Renew(ctx context.Context, id twophase.TableID) { c.renewals.renew(ctx, id) }

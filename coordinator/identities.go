@@ -112,16 +112,20 @@ func (i *identities) forgetLocked(below twophase.Position) {
 // identitiesOf are what is known of a table's versions, once the ring was read as far back
 // as it goes.
 func (c *Catalog) identitiesOf(ctx context.Context, id twophase.TableID) (func(twophase.Version) (twophase.Hash, bool), error) {
-	i := c.recorded
 	if err := c.fillIdentities(ctx); err != nil {
 		return nil, err
 	}
+	return c.recorded.noted(id), nil
+}
+
+// noted are what is known of a table's versions by now.
+func (i *identities) noted(id twophase.TableID) func(twophase.Version) (twophase.Hash, bool) {
 	return func(v twophase.Version) (twophase.Hash, bool) {
 		i.mu.Lock()
 		defer i.mu.Unlock()
 		r, ok := i.of[id][v]
 		return r.identity, ok && !r.identity.IsZero()
-	}, nil
+	}
 }
 
 // fillIdentities reads the entries in front of those that were folded here, once. The ring

@@ -209,6 +209,9 @@ func (j *upkeepJob) checkpoint(ctx context.Context) error {
 		return err
 	}
 	j.saw(c.Version, out.Interval)
+	if c.Extracted {
+		j.m.c.renewals.is(j.id, c.Version, 0)
+	}
 	if c.Existed {
 		out.Skipped = "somebody else wrote it meanwhile"
 		return nil

@@ -6,87 +6,136 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
-	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/txcoord/txcoord/tables/objstore"
 	"github.com/txcoord/txcoord/twophase"
 )
 
-// An extract is what a view keeps of a checkpoint, and nothing else: eight bytes for each
-// live file instead of a row of Parquet. It is derived and never needed. It is believed
-// only of the very object that it was made of, and whoever has none, or another one, reads
-// the checkpoint.
+// An extract is what a view keeps of a table at a version, and nothing else: eight bytes for
+// each live file instead of a row of Parquet, and the commits since the checkpoint need not
+// be read. It is derived and never needed. It is believed only of the very objects that it
+// was made of, as one listing has them, and whoever has none, or another one, reads those.
 //
 // Its form is extractMagic, then the fields of extract in their order, strings and lists
-// behind their length as a varint, hashes in eight bytes each, and at the end the SHA-256
-// of all that.
+// behind their length as a varint, versions plus one, hashes in eight bytes each, maps by
+// their names, and at the end the SHA-256 of all that.
 type extract struct {
-	table string
-	// file is the checkpoint: its name in the log's folder, its size, and its ETag.
-	file    string
-	size    uint64
-	etag    string
-	version uint64
-	// head are the lines of the actions that are no file actions.
-	head [][]byte
+	table   string
+	version twophase.Version
+	// base is the checkpoint that is below, base.version NoVersion if there is none.
+	base extractBase
+	// from and on the commits that are below stand for their objects, one after the other, up
+	// to version: those after the newest checkpoint there was. None in an extract of a
+	// checkpoint's own version.
+	from    twophase.Version
+	commits []objectSum
+	// definitions are those that the versions had, in their order: the last one that the
+	// newest checkpoint knew, and all after it.
+	definitions []definedAt
+	txns        map[string]int64
+	domains     map[string]string
 	// plain are the live files without a deletion vector, vectors the others. Both ascend,
 	// and no path is there twice.
 	plain   []PathHash
 	vectors []pair
 }
 
-const extractMagic = "txcoord extract 1\n"
+// extractBase is a checkpoint: its name in the log's folder, its size, and its ETag.
+type extractBase struct {
+	version twophase.Version
+	file    string
+	size    uint64
+	etag    string
+}
 
-// Extracts keeps the extract of a table's newest checkpoint.
+// definedAt is a protocol and a metadata, of which one is new at a version.
+type definedAt struct {
+	version        twophase.Version
+	protocol, meta []byte
+}
+
+// objectSum stands for an object as a store describes it: size and ETag.
+type objectSum uint64
+
+// sumOf is 0, which is no object's, where the store has no ETag.
+func sumOf(o objstore.Info) objectSum {
+	if o.ETag == "" {
+		return 0
+	}
+	sum := sha256.Sum256(append(binary.BigEndian.AppendUint64(nil, uint64(o.Size)), o.ETag...))
+	return objectSum(max(binary.BigEndian.Uint64(sum[:]), 1))
+}
+
+const extractMagic = "txcoord extract 2\n"
+
+// Extracts keeps a table's newest extract.
 type Extracts interface {
 	// Get is what was kept last, of so many bytes at most. Any error means that there is none.
 	Get(ctx context.Context, atMost int64) ([]byte, error)
-	// Keep takes the place of what is there. It is called once a checkpoint is there. What
-	// it fails to keep costs the next Load a read of the checkpoint.
+	// Keep takes the place of what is there. It is called once the objects are there that it
+	// is of. What it fails to keep costs the next Load a read of them.
 	Keep(context.Context, []byte)
-}
-
-// extracts reports whether a checkpoint of so many bytes has an extract.
-func (l *Log) extracts(bytes int64) bool {
-	from := l.ExtractFrom
-	if from == 0 {
-		from = 32 << 10
-	}
-	return l.Extracts != nil && bytes >= from
 }
 
 // encode writes the form.
 func (x *extract) encode() []byte {
-	b := make([]byte, 0, 8*len(x.plain)+16*len(x.vectors)+4096)
+	b := extractWriter(make([]byte, 0, 8*len(x.plain)+16*len(x.vectors)+8*len(x.commits)+4096))
 	b = append(b, extractMagic...)
-	text := func(s string) { b = append(binary.AppendUvarint(b, uint64(len(s))), s...) }
-	text(x.table)
-	text(x.file)
-	b = binary.AppendUvarint(b, x.size)
-	text(x.etag)
-	b = binary.AppendUvarint(b, x.version)
-	b = binary.AppendUvarint(b, uint64(len(x.head)))
-	for _, line := range x.head {
-		text(string(line))
+	b.text(x.table)
+	b.version(x.version)
+	b.version(x.base.version)
+	b.text(x.base.file)
+	b.uint(x.base.size)
+	b.text(x.base.etag)
+	b.version(x.from)
+	b.uint(uint64(len(x.commits)))
+	for _, c := range x.commits {
+		b.hash(uint64(c))
 	}
-	b = binary.AppendUvarint(b, uint64(len(x.plain)))
+	b.uint(uint64(len(x.definitions)))
+	for _, d := range x.definitions {
+		b.version(d.version)
+		b.text(string(d.protocol))
+		b.text(string(d.meta))
+	}
+	b.uint(uint64(len(x.txns)))
+	for _, app := range slices.Sorted(maps.Keys(x.txns)) {
+		b.text(app)
+		b.uint(uint64(x.txns[app]))
+	}
+	b.uint(uint64(len(x.domains)))
+	for _, domain := range slices.Sorted(maps.Keys(x.domains)) {
+		b.text(domain)
+		b.text(x.domains[domain])
+	}
+	b.uint(uint64(len(x.plain)))
 	for _, p := range x.plain {
-		b = binary.LittleEndian.AppendUint64(b, uint64(p))
+		b.hash(uint64(p))
 	}
-	b = binary.AppendUvarint(b, uint64(len(x.vectors)))
+	b.uint(uint64(len(x.vectors)))
 	for _, p := range x.vectors {
-		b = binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(b, uint64(p.path)), uint64(p.dv))
+		b.hash(uint64(p.path))
+		b.hash(uint64(p.dv))
 	}
 	sum := sha256.Sum256(b)
 	return append(b, sum[:]...)
 }
 
+// extractWriter writes fields.
+type extractWriter []byte
+
+func (w *extractWriter) uint(n uint64)              { *w = binary.AppendUvarint(*w, n) }
+func (w *extractWriter) version(v twophase.Version) { w.uint(uint64(v + 1)) }
+func (w *extractWriter) text(s string)              { w.uint(uint64(len(s))); *w = append(*w, s...) }
+func (w *extractWriter) hash(h uint64)              { *w = binary.LittleEndian.AppendUint64(*w, h) }
+
 // errExtract: bytes are not an extract of this build's form.
-var errExtract = errors.New("is no extract of a checkpoint")
+var errExtract = errors.New("is no extract of a table")
 
 // decodeExtract reads the form. Bytes that were changed anywhere are none. What the digest
-// covers was written by an extractor, so nothing but the form is looked at.
+// covers was written by one of us, so nothing but the form is looked at.
 func decodeExtract(b []byte) (*extract, error) {
 	n := len(b) - sha256.Size
 	if n < len(extractMagic) || string(b[:len(extractMagic)]) != extractMagic {
@@ -96,9 +145,24 @@ func decodeExtract(b []byte) (*extract, error) {
 		return nil, errExtract
 	}
 	r := extractReader{b: b[len(extractMagic):n]}
-	x := &extract{table: r.text(), file: r.text(), size: r.uint(), etag: r.text(), version: r.uint()}
-	for range r.count(1) {
-		x.head = append(x.head, r.raw(r.count(1)))
+	x := &extract{table: r.text(), version: r.version()}
+	x.base = extractBase{version: r.version(), file: r.text(), size: r.uint(), etag: r.text()}
+	x.from = r.version()
+	x.commits = make([]objectSum, r.count(8))
+	for i := range x.commits {
+		x.commits[i] = objectSum(r.hash())
+	}
+	for range r.count(3) {
+		x.definitions = append(x.definitions, definedAt{r.version(), r.raw(r.count(1)), r.raw(r.count(1))})
+	}
+	x.txns, x.domains = map[string]int64{}, map[string]string{}
+	for range r.count(2) {
+		app := r.text()
+		x.txns[app] = int64(r.uint())
+	}
+	for range r.count(2) {
+		domain := r.text()
+		x.domains[domain] = r.text()
 	}
 	x.plain = make([]PathHash, r.count(8))
 	for i := range x.plain {
@@ -130,6 +194,8 @@ func (r *extractReader) uint() uint64 {
 	return v
 }
 
+func (r *extractReader) version() twophase.Version { return twophase.Version(r.uint()) - 1 }
+
 // count is of things that take at least so many bytes each.
 func (r *extractReader) count(each int) int {
 	n := r.uint()
@@ -157,144 +223,4 @@ func (r *extractReader) hash() uint64 {
 		return binary.LittleEndian.Uint64(b)
 	}
 	return 0
-}
-
-// of reports whether the extract is of a checkpoint that was listed. The ETag changes with
-// the object, also where others put one of the same version there.
-func (x *extract) of(l *Log, c *ListedCheckpoint) bool {
-	if len(c.Files) != 1 || c.Files[0].ETag == "" || x.table != l.URI || x.version != uint64(c.Version) {
-		return false
-	}
-	f := &c.Files[0]
-	return x.file == l.nameOf(f.Key) && x.size == uint64(f.Size) && x.etag == f.ETag
-}
-
-// extractor gathers an extract while a checkpoint is written.
-type extractor struct{ extract }
-
-func (x *extractor) add(a *fileAction) {
-	if dv := hashDV(a.line.dv); dv != 0 {
-		x.vectors = append(x.vectors, pair{HashPath(a.path), dv})
-		return
-	}
-	x.plain = append(x.plain, HashPath(a.path))
-}
-
-// finish makes the extract of the checkpoint's object. nil if there is none to be made:
-// where the store has no ETags, where the ids of rows count, and for a table in which a
-// path is live under several vectors.
-func (x *extractor) finish(l *Log, s *Survey, file objstore.Info) []byte {
-	if file.ETag == "" || s.Profile.inForce.has("rowTracking") {
-		return nil
-	}
-	slices.Sort(x.plain)
-	x.plain = slices.Compact(x.plain)
-	slices.SortFunc(x.vectors, func(a, b pair) int { return compareHashes(a.path, b.path) })
-	for i, p := range x.vectors {
-		_, both := slices.BinarySearch(x.plain, p.path)
-		if both || i > 0 && x.vectors[i-1].path == p.path {
-			return nil
-		}
-	}
-	x.table, x.file, x.size, x.etag, x.version = l.URI, l.nameOf(file.Key), uint64(file.Size), file.ETag, uint64(s.At)
-	x.head = s.head.headLines()
-	return x.encode()
-}
-
-func compareHashes(a, b PathHash) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
-}
-
-// fromExtract replays a checkpoint from its extract. False, and nothing was replayed, if
-// there is none of this very object.
-func (l *Log) fromExtract(ctx context.Context, r *replay, listing *Listing, c *ListedCheckpoint) (bool, error) {
-	if !r.brief || !l.extracts(listing.bytesOf(c)) {
-		return false, nil
-	}
-	// A row of a live file takes more than an eighth of what is kept of it; lines of the
-	// head may be much shorter there.
-	raw, err := l.Extracts.Get(ctx, 8*listing.bytesOf(c)+16<<20)
-	if ctx.Err() != nil {
-		return false, ctx.Err()
-	}
-	var x *extract
-	if err == nil {
-		x, err = decodeExtract(raw)
-	}
-	if err != nil || !x.of(l, c) {
-		return false, nil // whatever is wrong with it: the checkpoint itself is read
-	}
-	if err := r.takeExtract(l, x, c); err != nil {
-		r.restart()
-		return false, nil
-	}
-	return true, nil
-}
-
-func (r *replay) takeExtract(l *Log, x *extract, c *ListedCheckpoint) error {
-	r.begin(logFolder + x.file)
-	for _, line := range x.head {
-		if err := r.apply(line); err != nil {
-			return fmt.Errorf("extract of %s: %w", x.file, err)
-		}
-	}
-	if err := l.sound(r); err != nil {
-		return err
-	}
-	r.live = &viewFiles{plain: pathSet{sorted: x.plain}, rest: newLiveSet()}
-	for _, p := range x.vectors {
-		r.live.rest.add(p.path, live{dv: p.dv})
-	}
-	r.settle(c.Version)
-	return nil
-}
-
-// Load is LiveState and NewView in one, from the extract of the checkpoint where there is
-// one (LogConfig.Extracts): a fraction of the time. The state's files are the view's, and it
-// is good for its profile, TailOf and Skipped. Errors are those of LiveState.
-//
-// The version is one that a journal recorded, or that the caller read from the log or put
-// there, and so are those below it: whoever did that made them durable before, and commits
-// are not made so once more (objstore.Durable). After a crash there may be thousands of
-// young ones, of which each would be synced.
-func (l *Log) Load(ctx context.Context, at twophase.Version) (*View, *State, error) {
-	r, err := l.brief(ctx, at, LiveActions)
-	if err != nil {
-		return nil, nil, err
-	}
-	return r.view(), r.state, nil
-}
-
-// view is that of what was replayed. The replay is over.
-func (r *replay) view() *View {
-	v := NewView(r.state)
-	if r.live != nil {
-		v.files = *r.live
-	}
-	return v
-}
-
-// brief replays the log, from an extract where that will do: it says nothing of the ids of
-// rows.
-func (l *Log) brief(ctx context.Context, at twophase.Version, what Portion) (*replay, error) {
-	r := newReplay(l.URI)
-	r.what, r.brief, r.recorded = what, true, true
-	err := l.replay(ctx, r, at)
-	if err == nil && r.live != nil && what == LiveActions && r.state.profile.inForce.has("rowTracking") {
-		return l.whole(ctx, at)
-	}
-	return r, err
-}
-
-// whole replays the log without an extract.
-func (l *Log) whole(ctx context.Context, at twophase.Version) (*replay, error) {
-	r := newReplay(l.URI)
-	r.what, r.recorded = LiveActions, true
-	return r, l.replay(ctx, r, at)
 }

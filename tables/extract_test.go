@@ -38,7 +38,7 @@ func (s *shelf) Keep(_ context.Context, b []byte) { s.b, s.puts = slices.Clone(b
 
 // shelved gives a table's keeper and its log a place for extracts of any size.
 func (k *kept) shelved(s tables.Extracts) {
-	k.cfg.Log.Extracts, k.cfg.Log.ExtractFrom = s, 1
+	k.cfg.Log.Extracts, k.cfg.Log.ExtractFrom, k.cfg.Log.ExtractCommits = s, 1, 1
 	cfg := k.cfg.Log
 	cfg.ReadCheckpoint = checkpoint.Read
 	k.log = tables.NewLog(cfg)

@@ -137,20 +137,17 @@ func (l *Log) replayWithout(ctx context.Context, r *replay, damage *LogError, fa
 	return damage
 }
 
-// replayFrom reads a checkpoint, if there is one, and the commits after it.
+// replayFrom reads a checkpoint, if there is one, or an extract instead, and the commits after
+// that.
 func (l *Log) replayFrom(ctx context.Context, r *replay, listing *Listing, c *ListedCheckpoint, target twophase.Version) error {
-	next := twophase.Version(0)
-	if c != nil {
-		done, err := l.fromExtract(ctx, r, listing, c)
-		if err == nil && !done {
-			err = l.readCheckpoint(ctx, r, *c)
-		}
-		if err != nil {
-			return err
-		}
-		next = c.Version + 1
+	below, err := l.fromExtract(ctx, r, listing, c, target)
+	if err == nil && below == twophase.NoVersion && c != nil {
+		below, err = c.Version, l.readCheckpoint(ctx, r, *c)
 	}
-	commits, err := l.span(listing, next, target)
+	if err != nil {
+		return err
+	}
+	commits, err := l.span(listing, below+1, target)
 	if err != nil {
 		return err
 	}
@@ -215,6 +212,9 @@ func (l *Log) hint(ctx context.Context) (hint, error) {
 
 // bytesOf is the size of a checkpoint, as far as the listing tells: sidecars are not in it.
 func (l *Listing) bytesOf(c *ListedCheckpoint) (n int64) {
+	if c == nil {
+		return 0
+	}
 	for _, f := range c.Files {
 		n += f.Size
 	}
@@ -265,11 +265,11 @@ const readAhead = 16
 
 func (l *Log) readCommits(ctx context.Context, r *replay, commits []ListedCommit) error {
 	for batch := range slices.Chunk(commits, readAhead) {
-		raw := make([][]byte, len(batch))
+		raw, objects := make([][]byte, len(batch)), make([]objstore.Info, len(batch))
 		g, gctx := errgroup.WithContext(ctx)
 		for i := range batch {
 			g.Go(func() (err error) {
-				raw[i], _, err = l.Store.Get(gctx, batch[i].Key, objstore.Range{})
+				raw[i], objects[i], err = l.Store.Get(gctx, batch[i].Key, objstore.Range{})
 				return err
 			})
 		}
@@ -277,6 +277,11 @@ func (l *Log) readCommits(ctx context.Context, r *replay, commits []ListedCommit
 			return fmt.Errorf("read commits %d to %d of table %s: %w", batch[0].Version, batch[len(batch)-1].Version, l.URI, err)
 		}
 		for i := range batch {
+			if r.read != nil {
+				if err := r.read(batch[i].Version, raw[i], objects[i]); err != nil {
+					return err
+				}
+			}
 			if err := r.commit(batch[i].Version, raw[i]); err != nil {
 				return err
 			}

@@ -45,11 +45,12 @@ type LogConfig struct {
 	// ReadCheckpoint reads Parquet. Without it a table with such a checkpoint
 	// cannot be replayed.
 	ReadCheckpoint CheckpointReader
-	// Extracts, if set, has the extract of the table's newest checkpoint. Load and Tail ask
-	// for it where the checkpoint has ExtractFrom bytes or more, 32 KiB if that is 0: a
-	// smaller one is read as soon.
-	Extracts    Extracts
-	ExtractFrom int64
+	// Extracts, if set, has the table's newest extract. Load and Tail ask for it where the
+	// checkpoint has ExtractFrom bytes or more, 32 KiB if that is 0, or ExtractCommits are
+	// behind it, 32 if that is 0: what is less is read as soon.
+	Extracts       Extracts
+	ExtractFrom    int64
+	ExtractCommits int
 }
 
 // Log reads and writes one table's log. It holds no state: nothing is cached, and

@@ -27,6 +27,8 @@ type Checkpoint struct {
 	// Existed: somebody else had written one of this version meanwhile. It stays,
 	// and the rest says nothing about it.
 	Existed bool
+	// Extracted: its extract was handed to Extracts.
+	Extracted bool
 }
 
 // Checkpoint writes a checkpoint of the version that was surveyed, and points
@@ -211,9 +213,10 @@ func (w *checkpointWriter) publish(ctx context.Context, name string, data []byte
 	if err := w.k.putPointer(ctx, p); err != nil {
 		return err
 	}
-	if w.extract != nil && w.k.log.extracts(w.out.Bytes) {
+	if w.extract != nil && w.k.log.extracts(w.out.Bytes, 0) {
 		if b := w.extract.finish(w.k.log, w.s, info); b != nil {
 			w.k.log.Extracts.Keep(ctx, b)
+			w.out.Extracted = true
 		}
 	}
 	return nil

@@ -50,6 +50,8 @@ type lake struct {
 	decided int
 	lost    int
 	kept    bool // a checkpoint was made
+	// renewals of the table's extract.
+	renewals int
 }
 
 func newLake(t *testing.T, r *rapid.T) *lake {

@@ -105,8 +105,10 @@ func rowIDsOf(base, version *int64) string {
 // commits below it or without them.
 func (w *lake) checkpointed() {
 	cfg := w.log.LogConfig
-	cfg.ReadCheckpoint, cfg.Extracts, cfg.ExtractFrom = checkpoint.Read, &shelf{}, 1
+	cfg.ReadCheckpoint = checkpoint.Read
 	w.log, w.kept = tables.NewLog(cfg), true
+	w.shelve()
+	cfg = w.log.LogConfig
 	k := tables.NewKeeper(tables.KeeperConfig{Log: cfg, Format: checkpoint.Format(), SidecarRows: 3, TempDir: w.t.TempDir()})
 	s, err := k.Survey(w.t.Context(), tables.Latest)
 	if err != nil {
@@ -118,13 +120,38 @@ func (w *lake) checkpointed() {
 	w.agrees()
 }
 
+// shelve gives the table a place for its extract.
+func (w *lake) shelve() {
+	if cfg := w.log.LogConfig; cfg.Extracts == nil {
+		cfg.Extracts, cfg.ExtractFrom, cfg.ExtractCommits = &shelf{}, 1, 1
+		w.log = tables.NewLog(cfg)
+	}
+}
+
+// renewed makes the extract anew.
+func (w *lake) renewed() {
+	w.shelve()
+	before := w.log.Extracts.(*shelf).puts
+	out, err := w.log.RenewExtract(w.t.Context(), tables.Latest, tables.Renewal{AtLeast: 1, MaxBytes: 1 << 20})
+	if err != nil {
+		w.r.Fatal(err)
+	}
+	w.renewals += w.log.Extracts.(*shelf).puts - before
+	if !out.Written {
+		return
+	}
+	if err := loadsAlike(w.t.Context(), w.log, out.Version); err != nil {
+		w.r.Fatal(err)
+	}
+}
+
 func TestRandomTransactions(t *testing.T) {
 	t.Parallel()
-	decided, lost := 0, 0
+	decided, lost, renewals := 0, 0, 0
 	rapid.Check(t, func(r *rapid.T) {
 		w := newLake(t, r)
 		for range rapid.IntRange(20, 60).Draw(r, "steps") {
-			switch rapid.SampledFrom([]string{"begin", "begin", "begin", "decide", "decide", "publish", "publish all", "foreign", "foreign", "checkpoint"}).Draw(r, "step") {
+			switch rapid.SampledFrom([]string{"begin", "begin", "begin", "decide", "decide", "publish", "publish all", "foreign", "foreign", "checkpoint", "renew"}).Draw(r, "step") {
 			case "begin":
 				w.begin()
 			case "decide":
@@ -135,6 +162,8 @@ func TestRandomTransactions(t *testing.T) {
 				w.publish(true)
 			case "foreign":
 				w.foreign()
+			case "renew":
+				w.renewed()
 			case "checkpoint":
 				if !w.kept { // one a table is what time allows
 					w.checkpointed()
@@ -143,10 +172,10 @@ func TestRandomTransactions(t *testing.T) {
 		}
 		w.publish(true)
 		w.agrees()
-		decided, lost = decided+w.decided, lost+w.lost
+		decided, lost, renewals = decided+w.decided, lost+w.lost, renewals+w.renewals
 	})
-	t.Logf("%d decided, %d given up after that", decided, lost)
-	if decided == 0 || lost == 0 {
-		t.Errorf("%d transactions were decided, and %d given up after that: the test has lost its subject", decided, lost)
+	t.Logf("%d decided, %d given up after that, and %d extracts were made anew", decided, lost, renewals)
+	if decided == 0 || lost == 0 || renewals == 0 {
+		t.Errorf("%d transactions were decided, %d given up after that, and %d extracts were made anew: the test has lost its subject", decided, lost, renewals)
 	}
 }

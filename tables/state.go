@@ -4,6 +4,7 @@ import (
 	"iter"
 	"maps"
 
+	"github.com/txcoord/txcoord/tables/objstore"
 	"github.com/txcoord/txcoord/twophase"
 )
 
@@ -178,9 +179,13 @@ type replay struct {
 	uri   string
 	// what is read of a checkpoint. With HeadActions the state has no files.
 	what Portion
-	// brief: a checkpoint may be replayed from its extract. Then live has the files, and
-	// the state has none.
+	// brief: the log may be replayed from an extract. Then live has the files, and the state
+	// has none.
 	brief bool
+	// read, if set, is shown each commit before its lines count.
+	read func(v twophase.Version, raw []byte, object objstore.Info) error
+	// definitions are those that were settled.
+	definitions []definedAt
 	// recorded: the commits are durable, since a journal says what they hold.
 	recorded bool
 	live     *viewFiles
@@ -367,6 +372,7 @@ func (r *replay) settle(v twophase.Version) {
 	if r.defined {
 		r.defined = false
 		s.profile = newProfile(r.uri, v, r.protocol, r.meta, s.profile)
+		r.definitions = append(r.definitions, definedAt{v, r.protocol.Raw, r.meta.Raw})
 	}
 	s.profile = s.profile.clusteredBy(s.domains[clusteringDomain])
 }
