@@ -155,7 +155,7 @@ func (c *Catalog) fillIdentities(ctx context.Context) error {
 			if err != nil {
 				return c.storeError(err)
 			}
-			window[n], err = twophase.DecodeEntry(raw)
+			window[n], err = twophase.DecodeVersions(raw)
 			return err
 		})
 		if err != nil {

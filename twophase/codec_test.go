@@ -266,6 +266,35 @@ func TestCodecRoundTrip(t *testing.T) {
 	})
 }
 
+// TestDecodeVersions: nothing but decisions on transactions is passed over, and damage is told
+// wherever it is.
+func TestDecodeVersions(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		e := genEntry(t)
+		b := e.Encode()
+		want := *e
+		want.Records = slices.DeleteFunc(slices.Clone(e.Records), func(r twophase.Record) bool {
+			switch r.(type) {
+			case *twophase.Committed, *twophase.Aborted:
+				return true
+			}
+			return false
+		})
+		got, err := twophase.DecodeVersions(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(&want, got); diff != "" {
+			t.Fatalf("(-want +decoded):\n%s", diff)
+		}
+		bit := rapid.IntRange(0, 8*len(b)-1).Draw(t, "bit")
+		b[bit/8] ^= 1 << (bit % 8)
+		if _, err := twophase.DecodeVersions(b); !errors.Is(err, twophase.ErrDamaged) {
+			t.Fatalf("a flipped bit: %v", err)
+		}
+	})
+}
+
 // TestCodecTellsDamage: an entry of which any bit is another one, or an end is missing,
 // is none. The last one of a journal has no successor that would tell.
 func TestCodecTellsDamage(t *testing.T) {
