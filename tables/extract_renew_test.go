@@ -278,7 +278,7 @@ func TestRandomRenewals(t *testing.T) {
 	if seed == 0 {
 		seed = uint64(time.Now().UnixNano())
 	}
-	for i := range *maintainRuns {
+	for i := range (*maintainRuns + 1) / 2 {
 		s := seed + uint64(i)
 		t.Run(fmt.Sprint(s), func(t *testing.T) {
 			t.Parallel()
@@ -329,7 +329,9 @@ func runRenewals(t *testing.T, seed uint64) (used int) {
 			x.restored(before)
 		}
 		x.loadsAlike(x.newest())
-		x.loadsAlike(max(x.newest()-twophase.Version(1+x.r.IntN(8)), 0))
+		if x.r.IntN(3) == 0 {
+			x.loadsAlike(max(x.newest()-twophase.Version(1+x.r.IntN(8)), 0))
+		}
 	}
 	return used
 }
