@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"github.com/txcoord/txcoord/tables/objstore"
 )
 
 // Entry is one commit in the table of entries.
@@ -46,6 +48,10 @@ type Entries interface {
 	// is no error. ErrUnknown.
 	Complete(ctx context.Context, e Entry, expires int64) error
 }
+
+// Refusal is an error of the entries' store, which will not do what it is asked until
+// somebody does something about it.
+type Refusal = objstore.Refusal
 
 // EntryError says that entries and log do not fit each other, which nobody mends
 // but an operator.

@@ -298,3 +298,42 @@ func TestOpening(t *testing.T) {
 		}
 	}
 }
+
+// What is taken from a log store that runs is told by each request, in words for anybody.
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	s := servers.StartKumo(t)
+	spark(t, s)
+	open(t, config(s))
+	proxy := servers.NewHTTPFaults(t, s.Endpoint)
+	cfg := config(s)
+	cfg.Endpoint = proxy.URL
+	ours := open(t, cfg)
+	for name, c := range map[string]struct {
+		want error
+		says string
+	}{
+		"ExpiredTokenException":     {dynamo.ErrDenied, "does not accept the credentials; set AWS_ACCESS_KEY_ID"},
+		"AccessDeniedException":     {dynamo.ErrDenied, "lack a permission on table "},
+		"ResourceNotFoundException": {dynamo.ErrMissing, "there is no table "},
+	} {
+		proxy.Decide(func(servers.Request) servers.Fate {
+			return servers.Fate{Instead: servers.DynamoError(400, name, "injected")}
+		})
+		_, getErr := ours.Get(t.Context(), path, "k")
+		_, newestErr := ours.Newest(t.Context(), path)
+		_, claimErr := ours.Claim(t.Context(), logstore.Entry{TablePath: path, FileName: "k", TempPath: "t"})
+		for what, err := range map[string]error{
+			"get": getErr, "newest": newestErr, "claim": claimErr, "complete": ours.Complete(t.Context(), logstore.Entry{TablePath: path, FileName: "k"}, 1),
+		} {
+			refusal, ok := errors.AsType[*logstore.Refusal](err)
+			if !ok || !errors.Is(err, c.want) || errors.Is(err, logstore.ErrNoEntry) || errors.Is(err, logstore.ErrUnknown) {
+				t.Errorf("%s, %s: %v is not told as %q", name, what, err, c.want)
+				continue
+			}
+			if told := refusal.Text + "; " + refusal.Remedy; !strings.Contains(told, c.says) || strings.Contains(told, "injected") {
+				t.Errorf("%s, %s: %q, want %q in it", name, what, told, c.says)
+			}
+		}
+	}
+}

@@ -128,16 +128,25 @@ func (s *Entries) checkExpiry(ctx context.Context) {
 
 // explain adds what can be done about an error.
 func (s *Entries) explain(err error) error {
-	where := s.table.Where
+	where, table := s.table.Where, "table "+s.table.Name+" of the log store"
 	switch dynamoapi.KindOf(err) {
 	case dynamoapi.Missing:
-		return fmt.Errorf("%w: there is no %s: let Spark make it, make it as the documentation says, or correct its name, the region or the account: %w", ErrMissing, where, err)
+		err = &logstore.Refusal{
+			Reason: ErrMissing, Text: "there is no " + table, Err: err,
+			Remedy: "let Spark make it, make it as the documentation says, or correct its name, the region or the account",
+		}
 	case dynamoapi.Denied:
-		return fmt.Errorf("%w: %s does not accept the credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a profile, or a role of the machine: %w", ErrDenied, where, err)
+		err = &logstore.Refusal{
+			Reason: ErrDenied, Text: table + " does not accept the credentials", Err: err,
+			Remedy: "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a profile, or a role of the machine",
+		}
 	case dynamoapi.Forbidden:
-		return fmt.Errorf("%w: %s: the credentials lack a permission; txcoord needs dynamodb:GetItem, PutItem, UpdateItem, Query and DescribeTable on it: %w", ErrDenied, where, err)
+		err = &logstore.Refusal{
+			Reason: ErrDenied, Text: "the credentials lack a permission on " + table, Err: err,
+			Remedy: "txcoord needs dynamodb:GetItem, PutItem, UpdateItem, Query and DescribeTable on it",
+		}
 	case dynamoapi.Unanswered:
-		return fmt.Errorf("%w: %s does not answer: correct the endpoint or the region: %w", ErrUnreachable, where, err)
+		err = &logstore.Refusal{Reason: ErrUnreachable, Text: table + " does not answer", Err: err, Remedy: "correct the endpoint or the region"}
 	case dynamoapi.Other:
 	}
 	return fmt.Errorf("%s: %w", where, err)
