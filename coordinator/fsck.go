@@ -116,10 +116,8 @@ func fsckOnce(ctx context.Context, cfg Config, table string) (*FsckReport, error
 	}
 	logs := make([]*scannedLog, len(wanted))
 	err = parallelIndex(len(wanted), fsckTables, func(i int) (err error) {
-		if logs[i], err = f.scan(ctx, wanted[i]); err != nil {
-			return err
-		}
-		return f.checkpoints(ctx, wanted[i], logs[i])
+		logs[i], err = f.look(ctx, wanted[i])
+		return err
 	})
 	if err != nil {
 		return nil, err

@@ -20,6 +20,9 @@ const (
 	FsckCheckpointDiffers FsckCode = "CHECKPOINT_DIFFERS"
 	// FsckVersionUnreadable: a commit file is torn or malformed, or its tags make no sense.
 	FsckVersionUnreadable FsckCode = "VERSION_UNREADABLE"
+	// FsckLinked: a symbolic link stands where a folder or file of the log was, and what is
+	// behind it was not looked at.
+	FsckLinked FsckCode = "LOG_LINKED"
 	// FsckVersionUnknown: the journal recorded a later version and never this one.
 	FsckVersionUnknown FsckCode = "VERSION_UNKNOWN"
 	// FsckIncarnation: a version is of another life of the catalog.
@@ -84,6 +87,7 @@ var remedies = map[FsckCode]string{
 	FsckVersionAltered:    "put the file back as it was, from a copy or a former version of the bucket",
 	FsckCheckpointDiffers: "see that the commit files up to it are as they were written; then delete the checkpoint's file and _last_checkpoint, and: txcoord tables maintain TABLE",
 	FsckVersionUnreadable: "put the file back as it was, from a copy or a former version of the bucket",
+	FsckLinked:            "put the folder or file itself back where the link is, and look again: nothing behind it was looked at",
 	FsckVersionUnknown:    "find out who wrote the file into the log; if it does not belong there, take it away, or restore the table from a copy",
 	FsckIncarnation:       "another life of this catalog writes the table: stop its servers",
 	FsckMarker:            "put the file back as it was, from a copy or a former version of the bucket",

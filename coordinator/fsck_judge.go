@@ -29,8 +29,8 @@ type judgement struct {
 // judge compares a log with what the fold said before the log was read, and with what it
 // says now for what is newer.
 func (f *fsck) judge(w *wantedTable, log *scannedLog) {
-	if t, ok := f.state.Table(w.id); !ok || t.Released || w.stopped {
-		return // released meanwhile, or its log is not its own: pending says so
+	if t, ok := f.state.Table(w.id); !ok || t.Released || w.stopped || log == nil {
+		return // released meanwhile, or its log is not its own: pending says so; or nothing was read
 	}
 	f.report.Versions += len(log.versions)
 	j := &judgement{fsck: f, w: w, log: log, place: map[occurrence]twophase.Version{}, past: map[twophase.TxnID]pastPlace{}}

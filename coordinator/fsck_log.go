@@ -128,6 +128,21 @@ func (w *wantedTable) sort() {
 	}
 }
 
+// look scans a table's log, and its checkpoints. Where a link stands in the way, which
+// nothing follows and no waiting takes away, that is a finding about the table, and the
+// others are looked at all the same; nil where nothing could be read of the log.
+func (f *fsck) look(ctx context.Context, w *wantedTable) (*scannedLog, error) {
+	log, err := f.scan(ctx, w)
+	if err == nil {
+		err = f.checkpoints(ctx, w, log)
+	}
+	if errors.Is(err, objstore.ErrLinked) {
+		f.found(FsckFinding{Code: FsckLinked, Table: w.name, TableID: w.id, Version: twophase.NoVersion, What: err.Error()})
+		err = nil
+	}
+	return log, err
+}
+
 // scan reads a table's log: every version that is there.
 func (f *fsck) scan(ctx context.Context, w *wantedTable) (*scannedLog, error) {
 	store, key, err := f.c.cfg.Objects.Open(w.uri)

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -173,6 +175,30 @@ func TestFsckNamesWhatIsDamaged(t *testing.T) {
 	if _, err := coordinator.Fsck(w.ctx(), coordinator.Config{Store: w.store, Objects: bare{w}, Warehouse: "file://" + w.dir, ReadCheckpoint: checkpoint.Read}, "nobody"); err == nil {
 		t.Error("a table that is not there was looked at")
 	}
+}
+
+// A link in a table's log is not followed, and is that table's finding: what is wrong with
+// others is found beside it.
+func TestFsckBesideALink(t *testing.T) {
+	t.Parallel()
+	w := &world{files: true}
+	w.open(t)
+	names := []string{"a", "b", "c", "d"}
+	for _, name := range names {
+		w.create(name, twophase.ModeExclusive)
+	}
+	w.commit("1", blind("a", "1"), blind("b", "1"), blind("c", "1"), blind("d", "1"))
+	w.settle()
+	w.stop()
+	for _, link := range []string{"a", "b/_delta_log", filepath.Join("c", "_delta_log", fmt.Sprintf("%020d.json", 1))} {
+		w.must(os.Rename(w.path(link), w.path("away-"+link[:1])), os.Symlink(w.path("away-"+link[:1]), w.path(link)))
+	}
+	w.wantFindings("links", w.fsck(""), "LOG_LINKED a", "LOG_LINKED b", "LOG_LINKED c")
+	w.must(os.Remove(w.path("d/_delta_log/" + fmt.Sprintf("%020d.json", 1))))
+	if got := findings(w.fsck("")); len(got) < 4 || !slices.Contains(got, "VERSION_MISSING d 1") {
+		t.Errorf("a version is missing beside links: %q", got)
+	}
+	w.wantFindings("a table alone", w.fsck("a"), "LOG_LINKED a")
 }
 
 func (w *world) meta() (m lock.Meta) {
