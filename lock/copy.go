@@ -96,6 +96,20 @@ func claimCopy(ctx context.Context, to Store, meta []byte) error {
 	return putSurely(ctx, to, copyKey, claim)
 }
 
+// Unfinished is ErrUnfit for a store into which a journal is being copied, as long as it
+// is not whole there: it is not lost, and another one must not be begun in its place.
+func Unfinished(ctx context.Context, s Store) error {
+	_, err := s.Get(ctx, copyKey)
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return nil
+	case err != nil:
+		return fmt.Errorf("read whether a journal is being moved to the store: %w", err)
+	}
+	return Mark(ErrUnfit, errors.New("a journal is being moved to this store, and is not whole here yet: the same txcoord store move again goes on where it broke off; "+
+		"if the store that it comes from is lost, give an empty store or another prefix"))
+}
+
 // holds is a key in a store that a probe has not left there.
 func holds(ctx context.Context, s Store) (key string, used bool, err error) {
 	for {

@@ -94,6 +94,35 @@ func TestCopyBreaksOff(t *testing.T) {
 	}
 }
 
+// While a copy is not whole, no other journal is begun in its place: the one that is
+// copied would be given up, though it is not lost.
+func TestNoJournalBesideACopy(t *testing.T) {
+	from := journalOf(t, 5)
+	begun := memstore.New(memstore.Config{})
+	if _, err := lock.Copy(t.Context(), from, &breaking{Store: begun, after: 2}, announcement); err == nil {
+		t.Fatal("the copy did not break off")
+	}
+	before := dump(t, begun)
+	if _, err := lock.OpenJournal(t.Context(), begun, 16); !errors.Is(err, lock.ErrUnfit) {
+		t.Errorf("a new one: %v", err)
+	}
+	if _, _, err := lock.Present(t.Context(), begun); !errors.Is(err, lock.ErrUnfit) {
+		t.Errorf("a new life: %v", err)
+	}
+	if fmt.Sprint(dump(t, begun)) != fmt.Sprint(before) {
+		t.Error("the store was changed")
+	}
+	if _, err := lock.Copy(t.Context(), from, begun, announcement); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := lock.OpenJournal(t.Context(), begun, 16); err != nil {
+		t.Error(err)
+	}
+	if meta, _, err := lock.Present(t.Context(), begun); meta == nil || err != nil {
+		t.Errorf("%v, %v", meta, err)
+	}
+}
+
 // forgetful loses every delete, as a process does that dies before it.
 type forgetful struct{ lock.Store }
 

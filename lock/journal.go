@@ -117,6 +117,9 @@ func parseMeta(value []byte) (Meta, error) {
 // createMeta writes the key if it is absent, and then reads what is there: another
 // process may have been first.
 func createMeta(ctx context.Context, store Store, slots int) (Meta, error) {
+	if err := Unfinished(ctx, store); err != nil {
+		return Meta{}, err
+	}
 	b, err := json.Marshal(NewMeta(randomID(), slots))
 	if err != nil {
 		return Meta{}, err

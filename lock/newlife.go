@@ -10,11 +10,11 @@ import (
 )
 
 // Present is the journal in a store, as it was read; nil if there is none. Begin
-// replaces that one and no other.
+// replaces that one and no other. ErrUnfit while one is being copied there.
 func Present(ctx context.Context, store Store) (*Meta, Revision, error) {
 	m, rev, err := presentMeta(ctx, store)
 	if errors.Is(err, ErrNotFound) {
-		return nil, "", nil
+		return nil, "", Unfinished(ctx, store)
 	}
 	if err != nil {
 		return nil, "", err

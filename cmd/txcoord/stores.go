@@ -251,11 +251,12 @@ func (s storeSpec) secret(variable, file string) (string, error) {
 	return strings.TrimRight(string(b), "\r\n"), nil
 }
 
-// isNew reports whether there is no journal in a store yet.
+// isNew reports whether there is no journal in a store yet. It errs where one is being
+// moved there.
 func isNew(ctx context.Context, store lock.Store) (bool, error) {
 	_, err := store.Get(ctx, lock.MetaKey)
 	if errors.Is(err, lock.ErrNotFound) {
-		return true, nil
+		return true, lock.Unfinished(ctx, store)
 	}
 	return false, err
 }
