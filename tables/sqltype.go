@@ -110,7 +110,7 @@ func (p *typeParser) dataType(depth int) (json.RawMessage, error) {
 	}
 	known, ok := sqlTypes[name]
 	if ok && known == "" {
-		return nil, fmt.Errorf("Delta has no %s; use STRING", name)
+		return nil, fmt.Errorf("there is no %s in Delta: use STRING", name)
 	}
 	if !ok {
 		return nil, fmt.Errorf("type %q is not known%s", name, nearest.Meant(name, typeNames()))

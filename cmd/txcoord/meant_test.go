@@ -24,6 +24,7 @@ func TestDidYouMean(t *testing.T) {
 		"value":           {[]string{"snapshot", "get", "--format", "pyhton"}, "--format must be one of spark, duckdb, python, trino, and is \"pyhton\": see txcoord snapshot get --help; did you mean \"python\"?"},
 		"argument":        {[]string{"tables", "mode", "orders", "opn"}, "<mode> must be one of open, exclusive, delta-storage, and is \"opn\": see txcoord tables mode --help; did you mean \"open\"?"},
 		"type":            {[]string{"tables", "create", "t", dir, "--column", "id BIGNT"}, "type \"bignt\" is not known; did you mean \"bigint\"?"},
+		"type of SQL":     {[]string{"tables", "create", "t", dir, "--column", "id VARCHAR(20)"}, "there is no varchar in Delta: use STRING"},
 		"no such flag":    {[]string{"tables", "list", "--verbose"}, "unknown flag --verbose: see txcoord tables list --help"},
 		"key of a file":   {[]string{"config", "check", file("warehouse: w\nlog-levl: info\n")}, `there is no "log-levl"; docs/configuration.md lists what there is; did you mean "log-level"?`},
 		"limit":           {[]string{"serve", "--warehouse", dir, "--limit", "defalt_ttl=3m"}, `"defalt_ttl": there is no limit of that name; --list-limits lists them; did you mean "default_ttl"?`},
