@@ -268,19 +268,20 @@ func (c *Catalog) holdWarnings(ctx context.Context, h hold, set *tableSet) []str
 func (c *Catalog) endLeases(ctx context.Context) {
 	seen := map[string]leaseSight{}
 	every(ctx, c.cfg.Limits.LeaseInterval, func(ctx context.Context) {
-		leases, _ := c.Leases(ctx)
-		now, boot := c.cfg.Now(), c.cfg.Boot()
+		var leases []*twophase.Lease
+		c.ledger.read(func(s *twophase.State) { leases = s.Leases() })
+		boot := c.cfg.Boot()
 		there := map[string]leaseSight{}
 		for _, l := range leases {
 			sight, ok := seen[l.ID]
-			if !ok || !sight.until.Equal(l.Until) {
-				sight = leaseSight{until: l.Until, ends: boot + max(l.Until.Sub(now), 0)}
+			if !ok || sight.until != l.Until {
+				sight = leaseSight{until: l.Until, ends: boot + leaseLasts(l, c.cfg.Now())}
 			}
 			there[l.ID] = sight
 			if boot < sight.ends {
 				continue
 			}
-			err := c.adminRecord(ctx, &twophase.LeaseEnded{ID: l.ID, Until: twophase.TimeOf(l.Until)})
+			err := c.adminRecord(ctx, &twophase.LeaseEnded{ID: l.ID, Until: l.Until})
 			if err = c.leaseGone(l.ID, err); err != nil && ctx.Err() == nil && !errors.Is(err, &Error{Reason: LeaseNotFound}) && !errors.Is(err, &Error{Reason: LeaseExists}) {
 				c.log.Warn("end a lease", "lease", l.ID, "error", err)
 			}
@@ -291,6 +292,21 @@ func (c *Catalog) endLeases(ctx context.Context) {
 
 // leaseSight is until when a lease lasts, in the journal's time and here.
 type leaseSight struct {
-	until time.Time
+	until twophase.Time
 	ends  time.Duration
+}
+
+// clockError is by how much this machine's clock is believed to be ahead of the one that
+// gave a lease its end, where the store does not tell the time: a day, and some.
+const clockError = 25 * time.Hour
+
+// leaseLasts is how long a lease lasts that is seen for the first time: all of its time,
+// since clocks may differ; but one that was made long ago is not given all of it again by
+// each start, without end.
+func leaseLasts(l *twophase.Lease, now time.Time) time.Duration {
+	ttl := l.TTL
+	if ttl == 0 { // it was made by a build that did not note it
+		ttl = l.Until.Std().Sub(l.Since.Std())
+	}
+	return min(ttl, max(l.Until.Std().Sub(now)+clockError, 0))
 }

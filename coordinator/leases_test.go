@@ -2,7 +2,9 @@ package coordinator_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -94,6 +96,80 @@ func TestLeaseLife(t *testing.T) {
 	w.start()
 	if got := w.leases(); !cmp.Equal(got, []string{b.ID}) {
 		t.Errorf("at the end: %v", got)
+	}
+}
+
+// looked has the replica with this clock look at all leases that there are now: one of a
+// second, made after them, has ended.
+func (w *world) looked(boot *clock) {
+	w.t.Helper()
+	l, _ := w.lease(coordinator.LeaseRequest{TTL: time.Second})
+	w.eventually("leases were looked at", func() bool { boot.advance(10 * time.Millisecond); return !slices.Contains(w.leases(), l.ID) })
+}
+
+// A replica whose clock is two hours ahead ends no lease before its time: it counts from
+// when it saw the lease (R16). One that was made long ago, as it finds out at its start, is
+// not given all of its time again.
+func TestLeaseBesideAFastClock(t *testing.T) {
+	t.Parallel()
+	one := &world{}
+	one.cfg.Limits.LeaseInterval = 24 * time.Hour
+	one.open(t)
+	one.create("t", twophase.ModeExclusive)
+	one.lease(coordinator.LeaseRequest{ID: "a", TTL: 30 * time.Minute})
+	one.lease(coordinator.LeaseRequest{ID: "b", TTL: 500 * time.Hour})
+
+	boot := &clock{}
+	var ahead atomic.Int64
+	ahead.Store(int64(2 * time.Hour))
+	two := &world{objects: one.objects, shared: one.store}
+	two.cfg.Now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+	two.cfg.Boot = boot.now
+	two.cfg.Limits.LeaseInterval = 10 * time.Millisecond
+	two.open(t)
+	want := func(when string, ids ...string) {
+		t.Helper()
+		two.looked(boot)
+		if got := two.leases(); !cmp.Equal(got, ids) {
+			t.Errorf("%s: %v, want %v", when, got, ids)
+		}
+	}
+	want("at once", "a", "b")
+	boot.advance(29 * time.Minute)
+	want("after 29 minutes", "a", "b")
+	boot.advance(time.Minute)
+	want("after 30 minutes", "b")
+	two.stop()
+	ahead.Store(int64(490 * time.Hour))
+	two.start()
+	want("after a start ten hours before its end", "b")
+	boot.advance(34 * time.Hour)
+	want("a day later", "b")
+	boot.advance(2 * time.Hour)
+	want("a day and some hours later")
+}
+
+// Each renewal has an end of its own, also while the journal's time stands still, as after
+// an entry of a clock that was ahead: who saw the end before pass does not end the renewed one.
+func TestLeaseRenewedWhileTimeStands(t *testing.T) {
+	t.Parallel()
+	boot, now := &clock{}, time.Now()
+	w := &world{}
+	w.cfg.Boot, w.cfg.Now = boot.now, func() time.Time { return now }
+	w.cfg.Limits.LeaseInterval = 10 * time.Millisecond
+	w.open(t)
+	w.create("t", twophase.ModeExclusive)
+	w.lease(coordinator.LeaseRequest{ID: "a", TTL: time.Hour})
+	w.looked(boot)
+	boot.advance(50 * time.Minute)
+	if _, _, err := w.catalog.RenewLease(w.ctx(), coordinator.LeaseRequest{ID: "a", TTL: time.Hour}); err != nil {
+		t.Fatal(err)
+	}
+	w.looked(boot)
+	boot.advance(20 * time.Minute)
+	w.looked(boot)
+	if got := w.leases(); !cmp.Equal(got, []string{"a"}) {
+		t.Errorf("70 minutes after it was made, and 20 after it was renewed: %v", got)
 	}
 }
 

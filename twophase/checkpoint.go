@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -110,7 +111,7 @@ func (s *State) headToPB() *recordpb.CheckpointHead {
 		h.Tags = append(h.Tags, &recordpb.Tagged{Name: name, Snapshot: uint64(s.tags[name])})
 	}
 	for _, l := range s.Leases() {
-		h.Leases = append(h.Leases, &recordpb.Lease{Id: l.ID, Snapshot: uint64(l.Snapshot), Note: l.Note, SinceMs: int64(l.Since), UntilMs: int64(l.Until)})
+		h.Leases = append(h.Leases, &recordpb.Lease{Id: l.ID, Snapshot: uint64(l.Snapshot), Note: l.Note, SinceMs: int64(l.Since), UntilMs: int64(l.Until), TtlMs: l.TTL.Milliseconds()})
 	}
 	h.Reservations, h.Turns = s.reservationsToPB()
 	return h
@@ -229,6 +230,7 @@ func LoadCheckpoint(index []byte, segments []*Segment) (*State, error) {
 	for _, l := range h.GetLeases() {
 		s.leases[l.GetId()] = &Lease{
 			ID: l.GetId(), Snapshot: SnapshotVersion(l.GetSnapshot()), Note: l.GetNote(), Since: Time(l.GetSinceMs()), Until: Time(l.GetUntilMs()),
+			TTL: time.Duration(l.GetTtlMs()) * time.Millisecond,
 		}
 	}
 	s.loadReservations(h)

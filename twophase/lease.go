@@ -12,7 +12,10 @@ func (f *fold) leased(r *Leased) {
 	if have := f.leases[r.ID]; have != nil {
 		l = *have
 	}
-	l.Until = f.entry.Time + Time(r.TTL.Milliseconds())
+	l.TTL, l.Until = r.TTL, f.entry.Time+Time(r.TTL.Milliseconds())
+	if have := f.leases[r.ID]; have != nil && l.Until == have.Until {
+		l.Until++ // the journal's time may stand still, and each renewal has an end of its own
+	}
 	f.leases[r.ID] = &l
 }
 

@@ -2,6 +2,7 @@ package twophase
 
 import (
 	"slices"
+	"time"
 )
 
 // Bounds that are part of the codec: two builds must forget and cut alike.
@@ -171,8 +172,11 @@ type Lease struct {
 	ID       string
 	Snapshot SnapshotVersion
 	Note     string
-	// Since is the time of the entry that made it; Until permits its end (R16).
+	// Since is the time of the entry that made it; Until permits its end (R16), and is
+	// another one after each renewal.
 	Since, Until Time
+	// TTL is how long it lasts from its newest renewal on.
+	TTL time.Duration
 }
 
 // Round is a set of decided transactions that is published together (R2).

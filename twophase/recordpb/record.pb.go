@@ -3899,6 +3899,7 @@ type Lease struct {
 	Note          string                 `protobuf:"bytes,3,opt,name=note,proto3" json:"note,omitempty"`
 	SinceMs       int64                  `protobuf:"varint,4,opt,name=since_ms,json=sinceMs,proto3" json:"since_ms,omitempty"`
 	UntilMs       int64                  `protobuf:"varint,5,opt,name=until_ms,json=untilMs,proto3" json:"until_ms,omitempty"`
+	TtlMs         int64                  `protobuf:"varint,6,opt,name=ttl_ms,json=ttlMs,proto3" json:"ttl_ms,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3964,6 +3965,13 @@ func (x *Lease) GetSinceMs() int64 {
 func (x *Lease) GetUntilMs() int64 {
 	if x != nil {
 		return x.UntilMs
+	}
+	return 0
+}
+
+func (x *Lease) GetTtlMs() int64 {
+	if x != nil {
+		return x.TtlMs
 	}
 	return 0
 }
@@ -5402,13 +5410,14 @@ const file_twophase_recordpb_record_proto_rawDesc = "" +
 	"\x05least\x18\x04 \x01(\x04R\x05least\x12\x14\n" +
 	"\x05rests\x18\x05 \x01(\x04R\x05rests\x12\x19\n" +
 	"\bsince_ms\x18\x06 \x01(\x03R\asinceMs\x12\x19\n" +
-	"\brests_ms\x18\a \x01(\x03R\arestsMs\"}\n" +
+	"\brests_ms\x18\a \x01(\x03R\arestsMs\"\x94\x01\n" +
 	"\x05Lease\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1a\n" +
 	"\bsnapshot\x18\x02 \x01(\x04R\bsnapshot\x12\x12\n" +
 	"\x04note\x18\x03 \x01(\tR\x04note\x12\x19\n" +
 	"\bsince_ms\x18\x04 \x01(\x03R\asinceMs\x12\x19\n" +
-	"\buntil_ms\x18\x05 \x01(\x03R\auntilMs\"Q\n" +
+	"\buntil_ms\x18\x05 \x01(\x03R\auntilMs\x12\x15\n" +
+	"\x06ttl_ms\x18\x06 \x01(\x03R\x05ttlMs\"Q\n" +
 	"\aWaiting\x12\x16\n" +
 	"\x06sealed\x18\x01 \x01(\bR\x06sealed\x12\x12\n" +
 	"\x04txns\x18\x02 \x03(\fR\x04txns\x12\x1a\n" +
