@@ -104,7 +104,8 @@ type Limits struct {
 	OutcomeCount      int           // outcomes and snapshots kept; open transactions may double it; 200,000
 	CheckpointEvery   int           // entries between checkpoints; 1,024
 	CheckpointRecords int           // records between checkpoints, should that come first; 16,384
-	ExtractEvery      int           // versions of a table between the extracts that a start reads of it; 64
+	ExtractEvery      int           // versions of a table in a bucket between the extracts that a start reads of it; 1,024
+	FileExtractEvery  int           // the same of tables in local folders; 64
 	PutParallel       int           // puts in flight over all rounds, of tables in buckets; 256
 	FilePutParallel   int           // the same of tables in local folders; 32
 	FilePutUnhurried  int           // of those, puts that no caller waits for; 8
@@ -152,7 +153,8 @@ func (l Limits) withDefaults() Limits {
 	def(&l.OutcomeCount, 200_000)
 	def(&l.CheckpointEvery, 1024)
 	def(&l.CheckpointRecords, 16_384)
-	def(&l.ExtractEvery, 64)
+	def(&l.ExtractEvery, 1024)
+	def(&l.FileExtractEvery, 64)
 	def(&l.PutParallel, 256)
 	def(&l.FilePutParallel, 32)
 	def(&l.FilePutUnhurried, 8)

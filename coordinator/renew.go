@@ -3,6 +3,7 @@ package coordinator
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"time"
 
@@ -28,8 +29,8 @@ type renewals struct {
 type renewNote struct {
 	// newest is the table's newest version as entries name them, at that of its extract, or
 	// where the table was when it was first seen here, every how many versions they may be
-	// apart.
-	newest, at, every twophase.Version
+	// apart, least what the limits say of that.
+	newest, at, every, least twophase.Version
 }
 
 const (
@@ -57,7 +58,9 @@ func (r *renewals) look(e *twophase.Entry) {
 	eachSeen(e, func(id twophase.TableID, v twophase.Version, _ twophase.Hash) {
 		n := r.notes[id]
 		if n == nil {
-			n = &renewNote{at: v, every: r.every()}
+			row, _ := r.c.ledger.state.Table(id) // the lock is held
+			n = &renewNote{at: v, least: r.every(row.URI)}
+			n.every = n.least
 			r.notes[id] = n
 		}
 		n.newest = max(n.newest, v)
@@ -71,7 +74,14 @@ func (r *renewals) look(e *twophase.Entry) {
 	}
 }
 
-func (r *renewals) every() twophase.Version { return twophase.Version(r.c.cfg.Limits.ExtractEvery) }
+// every is how many versions are between the extracts of a table at a place. In a bucket each
+// commit that is read for it is a request that is paid for.
+func (r *renewals) every(uri string) twophase.Version {
+	if strings.HasPrefix(uri, "file://") {
+		return twophase.Version(r.c.cfg.Limits.FileExtractEvery)
+	}
+	return twophase.Version(r.c.cfg.Limits.ExtractEvery)
+}
 
 // judgeLocked says whether a table's turn has come.
 func (r *renewals) judgeLocked(id twophase.TableID, n *renewNote) {
@@ -120,7 +130,7 @@ func (r *renewals) is(id twophase.TableID, at, every twophase.Version) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if n := r.notes[id]; n != nil {
-		n.at, n.every = at, max(every, r.every())
+		n.at, n.every = at, max(every, n.least)
 		delete(r.due, id)
 		r.judgeLocked(id, n)
 	}
@@ -143,7 +153,7 @@ func (r *renewals) renew(ctx context.Context, id twophase.TableID) {
 		r.is(id, at, 0)
 		return
 	}
-	out, err := t.log.RenewExtract(ctx, at, tables.Renewal{AtLeast: r.every(), MaxBytes: renewBytes, Recorded: c.recorded.noted(id)})
+	out, err := t.log.RenewExtract(ctx, at, tables.Renewal{AtLeast: r.every(row.URI), MaxBytes: renewBytes, Recorded: c.recorded.noted(id)})
 	switch {
 	case ctx.Err() != nil:
 	case err != nil:
@@ -153,7 +163,7 @@ func (r *renewals) renew(ctx context.Context, id twophase.TableID) {
 		}
 		c.log.Warn("read a table for its extract", "table", t.uri, "error", err)
 	case out.Version == twophase.NoVersion:
-		r.is(id, at, renewNone*r.every())
+		r.is(id, at, renewNone*r.every(row.URI))
 	default:
 		r.is(id, out.Version, twophase.Version(out.Files/renewFiles))
 	}

@@ -50,19 +50,19 @@ func renewing(t *testing.T, mode twophase.Mode, files bool) (w *tended, r *commi
 	r = &commitsRead{}
 	w = &tended{world: &world{}}
 	w.world.files = files
-	w.cfg.Limits.ExtractEvery = 1000
+	w.cfg.Limits.FileExtractEvery = 1000
 	w.wrapObjects = func(s objstore.Store) objstore.Store { r.Store = s; return r }
 	w.open(t)
 	w.create("a", mode)
 	w.grow("a", 39)
 	w.settle()
-	w.cfg.Limits.ExtractEvery = 1
+	w.cfg.Limits.FileExtractEvery = 1
 	w.restart()
 	w.catalog.Renew(w.ctx(), w.info("a").ID)
 	if !strings.Contains(strings.Join(w.objectKeys(), " "), "/extracts/"+string(w.info("a").ID)) {
 		t.Fatal("there is no extract")
 	}
-	w.cfg.Limits.ExtractEvery = 1000
+	w.cfg.Limits.FileExtractEvery = 1000
 	w.restart()
 	w.grow("a", 1)
 	w.settle()
@@ -107,7 +107,7 @@ func TestStartFromARenewedExtract(t *testing.T) {
 func TestExtractIsMadeInTheBackground(t *testing.T) {
 	t.Parallel()
 	w := &tended{world: &world{}}
-	w.cfg.Limits.ExtractEvery = 3
+	w.cfg.Limits.FileExtractEvery = 3
 	w.open(t)
 	w.create("a", twophase.ModeExclusive)
 	w.grow("a", 4)
@@ -164,14 +164,14 @@ func TestRenewalMeetsDamage(t *testing.T) {
 	t.Parallel()
 	for name, alter := range alterations {
 		w := &tended{world: &world{}}
-		w.cfg.Limits.ExtractEvery = 1000
+		w.cfg.Limits.FileExtractEvery = 1000
 		w.open(t)
 		w.create("a", twophase.ModeExclusive)
 		w.grow("a", 5)
 		w.settle()
 		was := w.read("a", 3)
 		w.overwrite("a", 3, alter(was))
-		w.cfg.Limits.ExtractEvery = 1
+		w.cfg.Limits.FileExtractEvery = 1
 		w.restart()
 		w.catalog.Renew(w.ctx(), w.info("a").ID)
 		if keys := strings.Join(w.objectKeys(), " "); strings.Contains(keys, "/extracts/") {
@@ -197,7 +197,7 @@ func TestOlderExtractIsPutBack(t *testing.T) {
 	w, r := renewing(t, twophase.ModeExclusive, false)
 	key := "_txcoord/" + w.catalog.Name() + "/extracts/" + string(w.info("a").ID)
 	old := w.object(key)
-	w.cfg.Limits.ExtractEvery = 1
+	w.cfg.Limits.FileExtractEvery = 1
 	w.restart()
 	w.grow("a", 2)
 	w.settle()
@@ -205,7 +205,7 @@ func TestOlderExtractIsPutBack(t *testing.T) {
 	if w.object(key) == old {
 		t.Fatal("the extract is as it was")
 	}
-	w.cfg.Limits.ExtractEvery = 1000
+	w.cfg.Limits.FileExtractEvery = 1000
 	w.stop()
 	w.put(key, old)
 	w.start()

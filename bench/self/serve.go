@@ -120,7 +120,7 @@ func Serve(ctx context.Context, args []string) (err error) {
 // byTheClock puts off what a server does now and then without being asked, so that
 // what is counted is the transactions': looks at owner objects, at the logs of open
 // tables, and for leases that have ended, and extracts.
-var byTheClock = coordinator.Limits{OwnerInterval: 24 * time.Hour, PollInterval: 24 * time.Hour, LeaseInterval: 24 * time.Hour, ExtractEvery: 1 << 30}
+var byTheClock = coordinator.Limits{OwnerInterval: 24 * time.Hour, PollInterval: 24 * time.Hour, LeaseInterval: 24 * time.Hour, FileExtractEvery: 1 << 30}
 
 // simulatedPuts are as many as a server has in flight to buckets, which simulated stores
 // stand for, although their tables lie in files.
