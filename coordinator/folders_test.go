@@ -158,7 +158,7 @@ func TestTableFolderBecomesALink(t *testing.T) {
 			e, err := w.catalog.Explain(w.ctx(), name, nil)
 			w.must(err)
 			for _, f := range e.Findings {
-				if f.Blocks && strings.Contains(f.Text, "is a symbolic link by now") {
+				if f.Blocks && strings.Contains(f.Text, name+" is a symbolic link by now") {
 					return true
 				}
 			}

@@ -199,7 +199,11 @@ func ailment(err error) (text, remedy string) {
 	case errors.Is(err, lock.ErrAway):
 		return "its file was removed, renamed or replaced", "put the file back as it was, and what waits goes on; or stop the server"
 	case errors.Is(err, objstore.ErrLinked):
-		return "a folder of it is a symbolic link by now, which is not followed", "put the folder itself back"
+		what := "a folder or file of it"
+		if link, ok := errors.AsType[*objstore.LinkError](err); ok {
+			what = link.Name
+		}
+		return what + " is a symbolic link by now, which is not followed", "put what it stands for in its place; what waits goes on by itself"
 	case errors.Is(err, objstore.ErrAway):
 		return "the folder above all its tables is gone", "mount it, or give it back its name; what waits goes on by itself"
 	case errors.Is(err, errMoved), errors.Is(err, objstore.ErrNoFolder):

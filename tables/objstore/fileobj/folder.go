@@ -69,7 +69,7 @@ func below(fd int, parent, name string) (int, error) {
 	}
 	// Kernels say ELOOP or ENOTDIR of a link, and the second of a file as well.
 	if st, statErr := lstatAt(fd, name); statErr == nil && st.link() {
-		return -1, fmt.Errorf("%s: %w", path.Join(parent, name), objstore.ErrLinked)
+		return -1, &objstore.LinkError{Name: path.Join(parent, name)}
 	}
 	return -1, &fs.PathError{Op: "open", Path: path.Join(parent, name), Err: err}
 }
@@ -117,7 +117,7 @@ func (s *Store) look(dir string) (*folder, error) {
 	defer func() { _ = root.Close() }()
 	self, err := root.Open(strings.Trim(dir, "/"))
 	if err != nil {
-		return nil, unescaped(err)
+		return nil, unescaped(dir, err)
 	}
 	st, err := self.Stat()
 	if err == nil && !st.IsDir() {
@@ -150,9 +150,9 @@ func (s *Store) strict(key string) bool {
 }
 
 // unescaped makes ErrLinked of the error by which os.Root refuses to be led out.
-func unescaped(err error) error {
+func unescaped(name string, err error) error {
 	if out := escapes(); err != nil && out != nil && errors.Is(err, out) {
-		return fmt.Errorf("%w: %w", objstore.ErrLinked, err)
+		return &objstore.LinkError{Name: strings.Trim(name, "/"), Err: err}
 	}
 	return err
 }

@@ -166,7 +166,7 @@ func (s *Store) stat(in *folder, name string) (stat, error) {
 	defer func() { _ = root.Close() }()
 	info, err := root.Stat(path.Join(in.key, name))
 	if err != nil {
-		return stat{}, unescaped(err)
+		return stat{}, unescaped(path.Join(in.key, name), err)
 	}
 	return statOfInfo(info), nil
 }

@@ -190,7 +190,7 @@ func (s *Store) openObject(in *folder, key string) (*os.File, error) {
 	}
 	defer func() { _ = root.Close() }()
 	f, err = root.OpenFile(path.Join(in.key, path.Base(key)), how, 0)
-	return f, unescaped(err)
+	return f, unescaped(key, err)
 }
 
 // Delete removes the object and makes that durable. Of one that is a link, the link.
