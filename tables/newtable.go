@@ -140,14 +140,3 @@ func (s *NewTableSpec) Options() map[string]string {
 	}
 	return out
 }
-
-// CountLines counts the lines of a piece that are not blank.
-func CountLines(piece []byte) (n int) {
-	for rest := piece; len(rest) > 0; {
-		var text []byte
-		if text, rest = cutLine(rest); !blank(text) {
-			n++
-		}
-	}
-	return n
-}

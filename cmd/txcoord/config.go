@@ -87,7 +87,7 @@ func (c *Config) setLimits() error {
 		all, refused[name] = append(all, err), err != nil
 	}
 	// What the stream takes and what a part may have is one limit.
-	c.rpc.PartBytes = c.coordinator.Actions.PartBytes
+	c.rpc.PartBytes, c.rpc.Actions = c.coordinator.Actions.PartBytes, c.coordinator.Actions.Actions
 	all = append(all, c.validateTimes(refused))
 	if !refused["message_bytes"] && !refused["chunk_bytes"] {
 		if err := c.rpc.Validate(); err != nil {

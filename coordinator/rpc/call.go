@@ -3,6 +3,7 @@ package rpc
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -33,6 +34,7 @@ type service struct {
 	version string
 	limits  Limits
 	memory  *quota.Budget
+	joining sync.Mutex // of blocks
 	// quota is that of who has none of its own; book counts calls and streams.
 	quota     quota.Limits
 	book      *quota.Book

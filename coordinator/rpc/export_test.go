@@ -3,6 +3,7 @@ package rpc
 import (
 	"context"
 	"net"
+	"sync"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
@@ -10,6 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/txcoord/txcoord/coordinator/access"
+	"github.com/txcoord/txcoord/coordinator/quota"
 )
 
 // EndWith ends a connection with a certificate.
@@ -82,3 +84,32 @@ func chain(all []grpc.UnaryServerInterceptor) grpc.UnaryServerInterceptor {
 		return next(ctx, q)
 	}
 }
+
+// BlockBytes is from which size on a chunk is not copied.
+const BlockBytes = blockBytes
+
+// Blocks collects a stream's chunks.
+type Blocks struct{ blocks }
+
+// NewBlocks collects at most so many bytes, and counts what it takes.
+func NewBlocks(b *quota.Budget, most int) *Blocks {
+	return &Blocks{blocks{held: &held{budget: b}, most: most}}
+}
+
+// Add takes the next chunk.
+func (b *Blocks) Add(chunk []byte) error { return b.add(chunk) }
+
+// Taken is what it holds.
+func (b *Blocks) Taken() int64 {
+	n := int64(cap(b.open))
+	for _, block := range b.full {
+		n += int64(cap(block))
+	}
+	return n
+}
+
+// Join puts the chunks together.
+func (b *Blocks) Join() []byte { return b.join(&sync.Mutex{}) }
+
+// Release gives back what is counted.
+func (b *Blocks) Release() { b.held.release() }

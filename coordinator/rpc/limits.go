@@ -17,7 +17,10 @@ type Limits struct {
 	ChunkBytes int
 	// PartBytes bounds the bytes of one StageStream (1 GiB).
 	PartBytes int
-	// StreamBytes bounds what all streams hold in memory together (1 GiB).
+	// Actions bounds the lines of one StageStream (1,000,000).
+	Actions int
+	// StreamBytes bounds what all streams hold in memory together (1 GiB), but for one
+	// whose chunks are put together, which holds them twice meanwhile.
 	StreamBytes int
 	// Calls bounds the calls that one connection has open (10,000).
 	Calls uint32
@@ -34,6 +37,7 @@ func (l Limits) withDefaults() Limits {
 	l.MessageBytes = or(l.MessageBytes, 16<<20)
 	l.ChunkBytes = or(l.ChunkBytes, 1<<20)
 	l.PartBytes = or(l.PartBytes, 1<<30)
+	l.Actions = or(l.Actions, 1_000_000)
 	l.StreamBytes = or(l.StreamBytes, 1<<30)
 	l.Calls = or(l.Calls, 10_000)
 	l.IdlePing = or(l.IdlePing, 30*time.Second)

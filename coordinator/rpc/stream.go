@@ -8,9 +8,9 @@ import (
 
 	"google.golang.org/grpc"
 
-	"github.com/txcoord/txcoord/coordinator"
 	"github.com/txcoord/txcoord/coordinator/quota"
 	pb "github.com/txcoord/txcoord/proto/txcoord/v1"
+	"github.com/txcoord/txcoord/tables"
 )
 
 type stageStream = grpc.ClientStreamingServer[pb.StageStreamRequest, pb.StageStreamResponse]
@@ -59,14 +59,15 @@ func (s transactions) stageStream(ctx context.Context, stream stageStream) (*pb.
 	return answer, nil
 }
 
-// collect reads chunks up to the end of the stream. A part past its limit is
-// refused as soon as it is seen to be.
+// collect reads chunks up to the end of the stream. A part past a limit is refused as
+// soon as it is seen to be.
 func (s transactions) collect(stream stageStream, held *held) ([]byte, error) {
-	var all []byte
+	all := blocks{held: held, most: s.limits.PartBytes}
+	var lines tables.LineCount
 	for n := 1; ; n++ {
 		m, err := stream.Recv()
 		if errors.Is(err, io.EOF) {
-			return all, nil
+			return all.join(&s.joining), nil
 		}
 		if err != nil {
 			return nil, err
@@ -75,13 +76,15 @@ func (s transactions) collect(stream stageStream, held *held) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		if size := len(all) + len(chunk); size > s.limits.PartBytes {
+		if size := all.size + len(chunk); size > s.limits.PartBytes {
 			return nil, tooMany("part_bytes", size, s.limits.PartBytes)
 		}
-		if err := held.grow(len(chunk)); err != nil {
+		if lines.Add(chunk) > s.limits.Actions {
+			return nil, tooMany("actions", s.limits.Actions+1, s.limits.Actions)
+		}
+		if err := all.add(chunk); err != nil {
 			return nil, err
 		}
-		all = append(all, chunk...)
 	}
 }
 
@@ -95,21 +98,3 @@ func (s transactions) chunk(m *pb.StageStreamRequest, n int) ([]byte, error) {
 	}
 	return chunk.Chunk, nil
 }
-
-// held is one stream's part of what all streams hold together. (The buffers grow by
-// doubling, so the process may hold twice as much for a moment.)
-type held struct {
-	budget *quota.Budget
-	by     string
-	bytes  int64
-}
-
-func (h *held) grow(n int) error {
-	if err := h.budget.Take(h.by, int64(n)); err != nil {
-		return coordinator.OverQuota(err)
-	}
-	h.bytes += int64(n)
-	return nil
-}
-
-func (h *held) release() { h.budget.Give(h.by, h.bytes) }

@@ -143,6 +143,38 @@ func TestStageStreamThatBreaksOff(t *testing.T) {
 	}
 }
 
+// TestStageStreamIsRefusedBeforeItsEnd: a stream that never ends is refused by the limit on
+// actions too, and what it held is free for the next one.
+func TestStageStreamIsRefusedBeforeItsEnd(t *testing.T) {
+	c := dial(t, rpc.Config{
+		Catalogs: map[string]rpc.Catalog{"default": &fake{stage: func(context.Context, coordinator.StageRequest) (coordinator.Staged, error) {
+			return coordinator.Staged{}, nil
+		}}},
+		Limits: rpc.Limits{Actions: 100, StreamBytes: 1000},
+	})
+	s, err := c.StageStream(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The last chunk has the 101st line's first byte, and not its end.
+	for _, m := range []*pb.StageStreamRequest{head(), chunk(bytes.Repeat([]byte("{}\n \n"), 99)), chunk([]byte("{")), chunk([]byte("}\n")), chunk([]byte("{"))} {
+		if err := s.Send(m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	err = s.RecvMsg(&pb.StageStreamResponse{}) // without an end of what was sent
+	e := client.FromStatus(status.Convert(err))
+	if l := e.Limit; e.Reason != "LIMIT_EXCEEDED" || l.GetName() != "actions" || l.GetValue() != 101 || l.GetLimit() != 100 {
+		t.Fatalf("answered %v", err)
+	}
+	if _, err := stream(t.Context(), c, head(), chunk(bytes.Repeat([]byte("x"), 1000))); err != nil {
+		t.Errorf("the next stream: %v", err)
+	}
+	if _, err := stream(t.Context(), c, head(), chunk(bytes.Repeat([]byte("{}\n"), 100)), chunk([]byte("\n \n"))); err != nil {
+		t.Errorf("as many as may be: %v", err)
+	}
+}
+
 func TestMessagesAreBounded(t *testing.T) {
 	c := dial(t, rpc.Config{
 		Catalogs: map[string]rpc.Catalog{"default": &fake{}}, Limits: rpc.Limits{MessageBytes: 1 << 10, ChunkBytes: 1 << 10},
