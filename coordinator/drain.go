@@ -30,12 +30,15 @@ func (c *Catalog) Drain(ctx context.Context) error {
 }
 
 // quiet: no transaction waits for a publication that is this replica's business and
-// can go on by itself.
+// can go on by itself. In a journal that has ended none can be recorded.
 func (c *Catalog) quiet(s *twophase.State) bool {
+	if ended(s) {
+		return true
+	}
 	for _, r := range s.Rounds() {
 		if !s.Held(r) && c.wrote.has(r.ID.Opened) {
 			return false
 		}
 	}
-	return !s.Gathering() || ended(s) || !c.wrote.has(s.Next()-1)
+	return !s.Gathering() || !c.wrote.has(s.Next()-1)
 }

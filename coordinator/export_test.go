@@ -29,6 +29,13 @@ func (c *Catalog) Waiters(id twophase.TxnID) int {
 // Publishing is how much the publisher has to do.
 func (c *Catalog) Publishing() int { return len(c.publisher.open()) }
 
+// RoundsAtWork is how many rounds the publisher works on.
+func (c *Catalog) RoundsAtWork() int {
+	c.publisher.mu.Lock()
+	defer c.publisher.mu.Unlock()
+	return len(c.publisher.running)
+}
+
 // Bundling is how many calls wait for a bundle behind those that are in flight.
 func (c *Catalog) Bundling() int {
 	c.bundler.mu.Lock()

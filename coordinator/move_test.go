@@ -109,3 +109,34 @@ func TestMove(t *testing.T) {
 		t.Errorf("fsck of the old place: %v", err)
 	}
 }
+
+// A server of a store that the catalog has left has nothing to wait for: what it has under
+// way cannot be recorded there, and it does not go on trying.
+func TestStopAfterAMove(t *testing.T) {
+	t.Parallel()
+	gate := newGate()
+	w := &world{wrapObjects: gate.over}
+	w.open(t)
+	w.create("t", twophase.ModeExclusive)
+	gate.hold("t/_delta_log/00000000000000000001.json")
+	t.Cleanup(gate.release)
+	committed := w.background("a", blind("t", "a"))
+	w.eventually("its round is open", func() bool { return w.catalog.RoundsAtWork() == 1 })
+	if err := w.catalog.Leave(w.ctx(), "elsewhere"); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-committed; err != nil {
+		t.Errorf("the call that waits is answered: %v", err)
+	}
+	if err := w.catalog.Drain(w.ctx()); err != nil {
+		t.Errorf("drained: %v", err)
+	}
+	gate.release()
+	w.eventually("nobody works on the round", func() bool { return w.catalog.RoundsAtWork() == 0 })
+	if n := w.catalog.Publishing(); n != 0 {
+		t.Errorf("%d rounds are to be worked on", n)
+	}
+	if n := w.info("t").Pending; n != 1 {
+		t.Errorf("%d transactions wait, want the one", n)
+	}
+}

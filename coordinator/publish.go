@@ -82,11 +82,13 @@ type openRound struct {
 func (p *publisher) open() map[twophase.RoundID]openRound {
 	open := map[twophase.RoundID]openRound{}
 	p.c.ledger.read(func(s *twophase.State) {
+		if ended(s) { // nobody may append; where the catalog goes on, rounds do, and its first entry opens what gathers
+			return
+		}
 		for _, r := range s.Rounds() {
 			open[r.ID] = openRound{r.Tables(), func(ctx context.Context) { p.round(ctx, r.ID) }}
 		}
 		switch caps := s.Caps(); {
-		case ended(s): // nobody may append; where the catalog goes on, its first entry opens what gathers
 		case s.Waiting() > 0 && !caps.Gather:
 			open[nextRounds(s.Next()-1)] = openRound{0, func(ctx context.Context) { p.ask(ctx, &twophase.SettingChanged{Caps: gathers(caps)}) }}
 		case s.Gathering():
@@ -150,12 +152,12 @@ func (p *publisher) rest(ctx context.Context, id twophase.RoundID, d time.Durati
 	defer cancel()
 	_ = p.c.ledger.wait(ctx, func(s *twophase.State) bool {
 		r, ok := s.Round(id)
-		return !ok || !s.Held(r)
+		return !ok || !s.Held(r) || ended(s)
 	})
 }
 
 func (p *publisher) isOpen(id twophase.RoundID) (open bool) {
-	p.c.ledger.read(func(s *twophase.State) { _, open = s.Round(id) })
+	p.c.ledger.read(func(s *twophase.State) { _, open = s.Round(id); open = open && !ended(s) })
 	return open
 }
 
@@ -170,7 +172,7 @@ type tableWork struct {
 func (p *publisher) plan(id twophase.RoundID) (work []tableWork, held, open bool) {
 	p.c.ledger.read(func(s *twophase.State) {
 		r, ok := s.Round(id)
-		if !ok {
+		if !ok || ended(s) {
 			return
 		}
 		open, held = true, s.Held(r)
