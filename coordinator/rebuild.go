@@ -218,7 +218,7 @@ func (r *rebuilding) present(ctx context.Context) (err error) {
 	case r.opts.Supersede == r.old.Incarnation:
 		return nil
 	}
-	shown, rebuilt, err := r.fold(ctx)
+	shown, movedTo, rebuilt, err := r.fold(ctx)
 	if err != nil {
 		return err
 	}
@@ -227,6 +227,10 @@ func (r *rebuilding) present(ctx context.Context) (err error) {
 	}
 	if r.opts.Supersede != "" {
 		return lock.Mark(lock.ErrUnfit, fmt.Errorf("the store holds incarnation %s of the catalog, not %s", r.old.Incarnation, r.opts.Supersede))
+	}
+	if movedTo != "" && !isRebuilt(movedTo) {
+		return lock.Mark(lock.ErrUnfit, fmt.Errorf("the store holds incarnation %s of the catalog, which has moved to %s: it goes on there, and nothing of it is lost; "+
+			"start a server on that store. If that one is lost, give an empty store, or give this one up (--supersede %s)", r.old.Incarnation, movedTo, r.old.Incarnation))
 	}
 	if shown >= r.before.newest {
 		return lock.Mark(lock.ErrUnfit, fmt.Errorf("the store holds incarnation %s of the catalog, whose journal goes to snapshot %d, and knows all that there are manifests of: "+
@@ -237,16 +241,17 @@ func (r *rebuilding) present(ctx context.Context) (err error) {
 }
 
 // fold is what the store's journal says of itself; rebuilt only if it is whole.
-func (r *rebuilding) fold(ctx context.Context) (shown twophase.SnapshotVersion, rebuilt bool, err error) {
+func (r *rebuilding) fold(ctx context.Context) (shown twophase.SnapshotVersion, movedTo string, rebuilt bool, err error) {
 	f, err := newFsck(ctx, r.cfg, "")
 	if err != nil {
-		return 0, false, err
+		return 0, "", false, err
 	}
 	ok, err := f.fold(ctx)
 	if err != nil || f.state == nil {
-		return 0, false, err
+		return 0, "", false, err
 	}
-	return f.state.Shown(), ok && f.state.MovedTo() == "" && f.state.Rebuilt() > 0, nil
+	movedTo = f.state.MovedTo()
+	return f.state.Shown(), movedTo, ok && movedTo == "" && f.state.Rebuilt() > 0, nil
 }
 
 // holds names the tables that operators have frozen, as far as the journal that is given

@@ -1,6 +1,7 @@
 package coordinator_test
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -52,6 +53,28 @@ func TestRebuildSupersedes(t *testing.T) {
 	}
 	after := w.commit("after", blind("a", "after"), blind("b", "after"))
 	w.check(closedRun{committed: append(committed, after)})
+}
+
+// The journal of a store that the catalog has left is not the one to start a server on, and
+// neither is it one to be made anew: the store is named where it goes on.
+func TestRebuildNamesWhereTheCatalogMoved(t *testing.T) {
+	t.Parallel()
+	w, _ := lived(t)
+	if err := w.catalog.Leave(w.ctx(), "bolt:elsewhere.db"); err != nil {
+		t.Fatal(err)
+	}
+	w.stop()
+	_, err := w.rebuild(w.store, coordinator.RebuildOptions{})
+	if !errors.Is(err, lock.ErrUnfit) || !strings.Contains(err.Error(), "has moved to bolt:elsewhere.db") || strings.Contains(err.Error(), "start a server on it") {
+		t.Errorf("a plan for the old store: %v", err)
+	}
+	meta, _, err := lock.Present(w.ctx(), w.store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r, err := w.rebuild(w.store, coordinator.RebuildOptions{Supersede: meta.Incarnation}); err != nil {
+		t.Errorf("a plan that gives it up: %+v, %v", r, err)
+	}
 }
 
 // An operator's freeze does not outlive the journal that it stood in: where that one can be
