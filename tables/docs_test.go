@@ -94,6 +94,17 @@ func TestFeaturesDocs(t *testing.T) {
 }
 
 const featureNotes = `
+## Checkpoints
+
+A checkpoint is used if it can be read, has protocol and metadata, and does not contradict itself:
+
+- Under a unique name it is a V2 checkpoint, and has one ` + "`checkpointMetadata`" + `, of the version that its name says. Under the classic name it has that one, too, or none, and then no sidecars.
+- Each sidecar that it names has a path, is there, and has the size that is given of it. It is named once, and holds ` + "`add` and `remove`" + ` alone. A row without an action, such as a sidecar that is null, is damage; where the file has columns that are no actions known here, it is not.
+- No file is live in it twice, with the same deletion vector. An ` + "`add` beside a `remove`" + ` of the same path with another vector is legal.
+
+One that is not is passed over, and the server's log names file and cause: an older checkpoint is read, or all commits, as far as these are there. Where nothing else tells the table's state, the error is the table's. ` + "`fsck`" + ` says it as ` + "`CHECKPOINT_DIFFERS`" + `,
+and maintenance makes no checkpoint of such a one, and removes no log below it: that waits until it is removed, or put right.
+
 ## In-commit timestamps
 
 A round has one time, that of the journal entry that opened it. On each table of a round that has the feature, the last version gets that time, the one before it one millisecond less, and so on.

@@ -12,7 +12,8 @@ import (
 // maxDefinitions bounds those that an extract holds: each may be a schema of any size.
 const maxDefinitions = 64
 
-// extractor gathers an extract while a checkpoint is written.
+// extractor gathers the live files while they are gone through, and makes an extract of them
+// where a checkpoint is written: eight bytes each, sixteen where there is a deletion vector.
 type extractor struct{ extract }
 
 func (x *extractor) add(a *fileAction) {
@@ -23,6 +24,28 @@ func (x *extractor) add(a *fileAction) {
 	x.plain = append(x.plain, HashPath(a.path))
 }
 
+// once puts the files in order. *LogError if one is there twice: the checkpoint that they
+// were read from has it twice, since what commits name counts once.
+func (x *extractor) once(l *Log, src *source) error {
+	slices.Sort(x.plain)
+	slices.SortFunc(x.vectors, comparePairs)
+	n := repeated(x.plain) + repeated(x.vectors)
+	if n == 0 || src.checkpoint == nil {
+		return nil
+	}
+	return l.badCheckpoint(src.checkpoint.Version, src.checkpoint.Files[0].Key, fmt.Errorf("live files are in it twice (%d)", n))
+}
+
+// repeated counts the elements that are like the one before.
+func repeated[T comparable](sorted []T) (n int) {
+	for i := 1; i < len(sorted); i++ {
+		if sorted[i] == sorted[i-1] {
+			n++
+		}
+	}
+	return n
+}
+
 // finish makes the extract of the checkpoint's object. nil if there is none to be made:
 // where the store has no ETags, where the ids of rows count, and for a table in which a
 // path is live under several vectors.
@@ -30,9 +53,6 @@ func (x *extractor) finish(l *Log, s *Survey, file objstore.Info) []byte {
 	if file.ETag == "" || s.Profile.inForce.has("rowTracking") {
 		return nil
 	}
-	slices.Sort(x.plain)
-	x.plain = slices.Compact(x.plain)
-	slices.SortFunc(x.vectors, comparePairs)
 	for i, p := range x.vectors {
 		_, both := slices.BinarySearch(x.plain, p.path)
 		if both || i > 0 && x.vectors[i-1].path == p.path {

@@ -150,6 +150,7 @@ func FuzzCheckpointLines(f *testing.F) {
 	for _, s := range [][]byte{
 		text(`{"checkpointMetadata":{"version":1}}`, plainProtocol, metaOf(schemaJSON, nil, ""), addLine("a"), removeLine("b", `"deletionTimestamp":1`), txnLine("app", 1), domainLine("d")),
 		text(`{"checkpointMetadata":{"version":1}}`, plainProtocol, metaOf(schemaJSON, nil, ""), `{"sidecar":{"path":"x.parquet","sizeInBytes":1,"modificationTime":1}}`),
+		text(`{"checkpointMetadata":{"version":1}}`, plainProtocol, metaOf(schemaJSON, nil, ""), sidecarLine("x.parquet", text(addLine("s")))),
 		text(`{"checkpointMetadata":{"version":2}}`, plainProtocol), text(plainProtocol, plainProtocol), []byte("{"),
 	} {
 		f.Add(s)

@@ -59,9 +59,6 @@ func (k *Keeper) Checkpoint(ctx context.Context, s *Survey, still func(context.C
 		k: k, s: s, still: still, out: &Checkpoint{Version: s.At},
 		expiry: k.cfg.Now().Add(-s.Profile.DeletedFileRetention()).UnixMilli(),
 	}
-	if k.log.Extracts != nil {
-		w.extract = &extractor{}
-	}
 	var err error
 	if s.Profile.v2Checkpoints() {
 		err = w.v2(ctx)
@@ -82,8 +79,8 @@ type checkpointWriter struct {
 	out   *Checkpoint
 	// expiry: a file removed before it is no tombstone any more. Milliseconds.
 	expiry int64
-	// extract gathers what is live; nil if nobody wants it.
-	extract *extractor
+	// live gathers the live files.
+	live extractor
 }
 
 // keeps says whether a file action goes into the checkpoint, and counts it.
@@ -91,9 +88,7 @@ func (w *checkpointWriter) keeps(a *fileAction) (bool, error) {
 	if a.line.kind == kindAdd {
 		w.out.Adds++
 		w.out.Actions++
-		if w.extract != nil {
-			w.extract.add(a)
-		}
+		w.live.add(a)
 		return true, nil
 	}
 	at, err := deletedAt(a.line.body)
@@ -185,7 +180,7 @@ func (w *checkpointWriter) classicRows(ctx context.Context, to *spool) error {
 	if err != nil {
 		return err
 	}
-	return file.Close()
+	return errors.Join(w.live.once(w.k.log, &w.s.source), file.Close())
 }
 
 func classicName(v twophase.Version) string { return versionName(v) + ".checkpoint.parquet" }
@@ -213,8 +208,8 @@ func (w *checkpointWriter) publish(ctx context.Context, name string, data []byte
 	if err := w.k.putPointer(ctx, p); err != nil {
 		return err
 	}
-	if w.extract != nil && w.k.log.extracts(w.out.Bytes, 0) {
-		if b := w.extract.finish(w.k.log, w.s, info); b != nil {
+	if w.k.log.extracts(w.out.Bytes, 0) {
+		if b := w.live.finish(w.k.log, w.s, info); b != nil {
 			w.k.log.Extracts.Keep(ctx, b)
 			w.out.Extracted = true
 		}

@@ -264,10 +264,8 @@ func (k *Keeper) planSidecars(ctx context.Context, listing *Listing, out *CleanU
 
 func (k *Keeper) namedSidecars(ctx context.Context, c ListedCheckpoint, named map[string]bool) error {
 	h := &head{txns: map[string]headTxn{}, domains: map[string][]byte{}}
-	for _, f := range c.Files {
-		if err := k.readCheckpointFile(ctx, c.Version, f, HeadActions, h.note); err != nil {
-			return err
-		}
+	if err := k.readHeadOf(ctx, h, c); err != nil {
+		return err
 	}
 	for _, s := range h.sidecars {
 		key, err := k.log.sidecarKey(s.Path)

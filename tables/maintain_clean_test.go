@@ -225,7 +225,7 @@ func (k *kept) swap(without string) {
 		return strings.HasPrefix(line, `{"add"`) && strings.Contains(line, `"`+without+`"`) || strings.HasPrefix(line, `{"txn"`) && strings.Contains(line, without)
 	})
 	k.drop(name(6, "checkpoint.parquet"))
-	k.put(name(6, "checkpoint.d0d40f5f-8f0d-4a3f-9a13-3d6b2a2b3d6e.json"), text(lines...))
+	k.put(name(6, "checkpoint.d0d40f5f-8f0d-4a3f-9a13-3d6b2a2b3d6e.json"), text(append(lines, `{"checkpointMetadata":{"version":6}}`)...))
 }
 
 // TestCleanUpWithoutTheBeginning: where the oldest versions are gone nothing tells

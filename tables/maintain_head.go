@@ -24,21 +24,14 @@ type head struct {
 	domains map[string][]byte
 	// sidecars are those of the checkpoint that the state is replayed from.
 	sidecars []sidecarRef
+	// contents, while that is read, is what it says of itself.
+	contents *contents
 	line     line
 }
 
 type headTxn struct {
 	version int64
 	line    []byte
-}
-
-// sidecarRef is a sidecar action.
-type sidecarRef struct {
-	Path string
-	Size int64
-	Tags map[string]string
-	// body is the action's object, line all of it.
-	body, line []byte
 }
 
 func (h *head) txnVersion(app string) int64 { return h.txns[app].version }
@@ -52,10 +45,8 @@ func (k *Keeper) readHead(ctx context.Context, src *source) (*head, error) {
 	file := ""
 	if c := src.checkpoint; c != nil {
 		file = k.log.nameOf(c.Files[0].Key)
-		for _, f := range c.Files {
-			if err := k.readCheckpointFile(ctx, c.Version, f, HeadActions, h.note); err != nil {
-				return nil, err
-			}
+		if err := k.readHeadOf(ctx, h, *c); err != nil {
+			return nil, err
 		}
 	}
 	fault := func(f Fault, err error) error {
@@ -76,6 +67,19 @@ func (k *Keeper) readHead(ctx context.Context, src *source) (*head, error) {
 	return h, nil
 }
 
+// readHeadOf reads a checkpoint's own files, which have to name all of it. *LogError.
+func (k *Keeper) readHeadOf(ctx context.Context, h *head, c ListedCheckpoint) error {
+	h.contents = &contents{}
+	defer func() { h.contents = nil }()
+	for _, f := range c.Files {
+		if err := k.readCheckpointFile(ctx, c.Version, f, HeadActions, h.note); err != nil {
+			return err
+		}
+	}
+	h.sidecars = h.contents.sidecars
+	return h.contents.check(k.log, c)
+}
+
 // note takes a line. File actions are passed over without being parsed; that is
 // done when they are read for themselves.
 func (h *head) note(text []byte) error {
@@ -88,6 +92,11 @@ func (h *head) note(text []byte) error {
 	}
 	if err := l.complete(false); err != nil {
 		return err
+	}
+	if h.contents != nil {
+		if err := h.contents.note(l); err != nil {
+			return err
+		}
 	}
 	var err error
 	switch l.kind {
@@ -112,12 +121,7 @@ func (h *head) note(text []byte) error {
 			h.meta, err = parseMetaData(l.body)
 			h.lines.meta = slices.Clone(text)
 		}
-	case kindSidecar:
-		var s sidecarRef
-		s, err = parseSidecar(l.body)
-		s.body, s.line = slices.Clone(l.body), slices.Clone(text)
-		h.sidecars = append(h.sidecars, s)
-	default: // a checkpoint holds nothing else
+	default: // a checkpoint holds nothing else, save what it says of itself
 	}
 	return err
 }
@@ -128,40 +132,8 @@ func isFileLine(text []byte) bool {
 	return slices.ContainsFunc(fileLines, func(begin []byte) bool { return bytes.HasPrefix(text, begin) })
 }
 
-func parseSidecar(body []byte) (sidecarRef, error) {
-	s := sidecarRef{Tags: map[string]string{}}
-	err := members(body, func(name, value []byte) bool {
-		ok := true
-		switch string(name) {
-		case "path":
-			s.Path, ok = textOf(value)
-		case "sizeInBytes":
-			s.Size, ok = intOf(value)
-		case "tags":
-			s.Tags = readTags(value)
-		}
-		return ok
-	})
-	if err == nil && s.Path == "" {
-		err = &fieldError{field: "path", reason: "is missing"}
-	}
-	if err != nil {
-		return s, within("sidecar", err)
-	}
-	return s, nil
-}
-
 // nameOf is a file's name in the log's folder.
 func (l *Log) nameOf(key string) string { return strings.TrimPrefix(key, l.prefix) }
-
-// sidecarKey: a sidecar's path is its name, or ends in it.
-func (l *Log) sidecarKey(path string) (string, error) {
-	name, err := unescape(path[strings.LastIndexByte(path, '/')+1:])
-	if err != nil {
-		return "", fmt.Errorf("sidecar %q: %w", path, err)
-	}
-	return l.prefix + sidecarFolder + name, nil
-}
 
 // readCheckpointFile reads a file of a checkpoint. *LogError if it is damaged, and
 // an error of the store if that is what failed.

@@ -256,17 +256,21 @@ func (f *files) main(ctx context.Context, yield func(*fileAction) error) error {
 		return nil
 	}
 	for _, info := range f.src.checkpoint.Files {
-		if err := f.in(ctx, info, yield); err != nil {
+		if err := f.in(ctx, info, &contents{}, yield); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (f *files) in(ctx context.Context, info objstore.Info, yield func(*fileAction) error) error {
+// in yields those in one file of the checkpoint, in which nothing may stand that may not.
+func (f *files) in(ctx context.Context, info objstore.Info, what *contents, yield func(*fileAction) error) error {
 	var wrong error
 	err := f.k.readCheckpointFile(ctx, f.src.checkpoint.Version, info, AllActions, func(text []byte) error {
 		a, err := f.parse(text)
+		if err == nil {
+			err = what.note(&f.line)
+		}
 		if err != nil || a == nil {
 			return err
 		}
@@ -284,28 +288,11 @@ func (f *files) in(ctx context.Context, info objstore.Info, yield func(*fileActi
 
 // sidecar yields those of a sidecar that no commit overrides.
 func (f *files) sidecar(ctx context.Context, s sidecarRef, yield func(*fileAction) error) error {
-	info, err := f.stat(ctx, s)
+	info, err := f.k.log.statSidecar(ctx, *f.src.checkpoint, s)
 	if err != nil {
 		return err
 	}
-	return f.in(ctx, info, yield)
-}
-
-// stat finds a sidecar. *LogError if it is missing.
-func (f *files) stat(ctx context.Context, s sidecarRef) (objstore.Info, error) {
-	v := f.src.checkpoint.Version
-	key, err := f.k.log.sidecarKey(s.Path)
-	if err != nil {
-		return objstore.Info{}, f.k.log.badCheckpoint(v, f.src.checkpoint.Files[0].Key, err)
-	}
-	info, err := f.k.log.Store.Stat(ctx, key)
-	if errors.Is(err, objstore.ErrNotFound) {
-		return info, f.k.log.badCheckpoint(v, key, errors.New("the sidecar is missing"))
-	}
-	if err != nil {
-		return info, fmt.Errorf("read sidecar %s of table %s: %w", s.Path, f.k.log.URI, err)
-	}
-	return info, nil
+	return f.in(ctx, info, &contents{inSidecar: true}, yield)
 }
 
 // all yields everything.

@@ -68,6 +68,9 @@ func (w *checkpointWriter) v2(ctx context.Context) error {
 	if err := errors.Join(adds.finish(ctx), removes.finish(ctx)); err != nil {
 		return err
 	}
+	if err := w.live.once(w.k.log, &w.s.source); err != nil {
+		return errors.Join(err, adds.takeBack(ctx), removes.takeBack(ctx))
+	}
 	return w.v2Main(ctx, f, slices.Concat(reused, adds.done, removes.done), reused)
 }
 
@@ -128,7 +131,7 @@ func (w *checkpointWriter) columnsTag() string {
 // clean: no commit since names a file of the sidecar. It reads its keys alone, and
 // checks that it holds what its tags say.
 func (w *checkpointWriter) clean(ctx context.Context, f *files, s sidecarRef) (bool, error) {
-	info, err := f.stat(ctx, s)
+	info, err := w.k.log.statSidecar(ctx, *f.src.checkpoint, s)
 	if err != nil {
 		return false, err
 	}
@@ -143,16 +146,14 @@ func (w *checkpointWriter) clean(ctx context.Context, f *files, s sidecarRef) (b
 			return errDirty
 		}
 		rows++
-		if w.extract != nil {
-			live.add(a)
-		}
+		live.add(a)
 		return nil
 	})
-	if errors.Is(err, errDirty) || err == nil && (strconv.FormatInt(rows, 10) != s.Tags[tagSidecarAdds] || info.Size != s.Size) {
+	if errors.Is(err, errDirty) || err == nil && strconv.FormatInt(rows, 10) != s.Tags[tagSidecarAdds] {
 		return false, nil
 	}
-	if err == nil && w.extract != nil {
-		w.extract.plain, w.extract.vectors = append(w.extract.plain, live.plain...), append(w.extract.vectors, live.vectors...)
+	if err == nil {
+		w.live.plain, w.live.vectors = append(w.live.plain, live.plain...), append(w.live.vectors, live.vectors...)
 	}
 	return err == nil, err
 }
@@ -192,7 +193,7 @@ func (w *checkpointWriter) v2Main(ctx context.Context, f *files, sidecars, reuse
 	// Whoever cleans a log goes by the checkpoints that he finds in it, and the one
 	// that named these sidecars may have gone since.
 	for _, s := range reused {
-		if _, err := f.stat(ctx, s); err != nil {
+		if _, err := w.k.log.statSidecar(ctx, *f.src.checkpoint, s); err != nil {
 			return err
 		}
 	}
@@ -303,6 +304,17 @@ func (s *sidecarWriter) put(ctx context.Context, data []byte) (sidecarRef, error
 	}
 	body := fmt.Appendf(nil, `{"path":"%s","sizeInBytes":%d,"modificationTime":%d,"tags":%s}`, name, info.Size, info.Modified.UnixMilli(), tagText)
 	return sidecarRef{Path: name, Size: info.Size, Tags: tags, body: body, line: fmt.Appendf(nil, `{"sidecar":%s}`, body)}, nil
+}
+
+// takeBack removes the sidecars that were put: nothing names them, and nothing will. Those
+// of a checkpoint that is tried again and again would pile up.
+func (s *sidecarWriter) takeBack(ctx context.Context) error {
+	for _, ref := range s.done {
+		if err := s.w.k.log.Store.Delete(ctx, s.w.k.log.prefix+sidecarFolder+ref.Path); err != nil {
+			return fmt.Errorf("take sidecar %s back: %w", ref.Path, err)
+		}
+	}
+	return nil
 }
 
 // abandon lets go of a sidecar that was not finished.

@@ -124,10 +124,12 @@ func (k *Keeper) fingerprint(ctx context.Context, src *source) (fingerprint, err
 		return fingerprint{}, err
 	}
 	out := fingerprint{head: h.fingerprint(), apps: h.appsPrint()}
+	var live extractor
 	err = k.filesOf(src).all(ctx, h, func(a *fileAction) error {
 		if a.line.kind != kindAdd {
 			return nil
 		}
+		live.add(a)
 		out.files++
 		sum := keyOf(string(a.key[:]), strconv.FormatInt(a.line.size, 10))
 		for i := range out.sum {
@@ -137,6 +139,9 @@ func (k *Keeper) fingerprint(ctx context.Context, src *source) (fingerprint, err
 		}
 		return nil
 	})
+	if err == nil {
+		err = live.once(k.log, src)
+	}
 	return out, err
 }
 

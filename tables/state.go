@@ -194,8 +194,8 @@ type replay struct {
 	meta     *MetaData
 	// defined: one of the two is new.
 	defined bool
-	// sidecars of a V2 checkpoint, to be read after it.
-	sidecars []string
+	// contents, while a checkpoint is read, is what it says of itself.
+	contents *contents
 	line     line
 	// seen, if set, is shown every live-set change with its full path.
 	seen func(l *line, path string)
@@ -269,6 +269,11 @@ func (r *replay) apply(text []byte) error {
 	if err := l.complete(false); err != nil {
 		return err
 	}
+	if r.contents != nil {
+		if err := r.contents.note(l); err != nil {
+			return err
+		}
+	}
 	s := r.state
 	switch l.kind {
 	case kindAdd, kindRemove:
@@ -295,9 +300,7 @@ func (r *replay) apply(text []byte) error {
 		r.meta, r.defined = m, true
 	case kindCommitInfo:
 		s.ict = readTimestamp(l.body)
-	case kindSidecar:
-		return r.sidecar()
-	default: // cdc, checkpointMetadata, and what we do not know
+	default: // cdc, what a checkpoint says of itself, and what we do not know
 	}
 	return nil
 }
@@ -316,16 +319,27 @@ func (r *replay) file() error {
 	}
 	h, dv := HashPath(path), hashDV(l.dv)
 	r.state.rows = noteRows(r.state.rows, l, h, dv)
-	if r.live != nil {
+	before := r.count()
+	switch {
+	case r.live != nil:
 		r.live.note(l.kind, h, dv)
-		return nil
-	}
-	if l.kind == kindRemove {
+	case l.kind == kindRemove:
 		r.state.size -= r.state.files.remove(h, dv)
-		return nil
+	default:
+		r.state.size += l.size - r.state.files.add(h, live{dv, l.size})
 	}
-	r.state.size += l.size - r.state.files.add(h, live{dv, l.size})
+	if r.contents != nil && l.kind == kindAdd && r.count() == before {
+		return liveTwice(path)
+	}
 	return nil
+}
+
+// count is how many files are live.
+func (r *replay) count() int {
+	if r.live != nil {
+		return r.live.len()
+	}
+	return r.state.files.len()
 }
 
 // noteRows keeps row ids in step with an add or remove. A commit has no order: the
@@ -341,25 +355,6 @@ func noteRows(rows map[PathHash]liveRows, l *line, h PathHash, dv DVHash) map[Pa
 		delete(rows, h)
 	}
 	return rows
-}
-
-func (r *replay) sidecar() error {
-	var path string
-	err := members(r.line.body, func(name, value []byte) bool {
-		ok := true
-		if string(name) == "path" {
-			path, ok = textOf(value)
-		}
-		return ok
-	})
-	if err == nil && path == "" {
-		err = &fieldError{field: "path", reason: "is missing"}
-	}
-	if err != nil {
-		return within("sidecar", err)
-	}
-	r.sidecars = append(r.sidecars, path)
-	return nil
 }
 
 // settle takes over protocol and metadata after a version's lines.

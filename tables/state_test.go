@@ -105,11 +105,12 @@ func TestStateFromCheckpoints(t *testing.T) {
 		"V2 in JSON": cleaned(full(t)).
 			put("00000000000000000002.checkpoint.11-22.json", text(append([]string{
 				`{"checkpointMetadata":{"version":2}}`,
-				`{"sidecar":{"path":"s%201.parquet","sizeInBytes":1,"modificationTime":1}}`, `{"sidecar":{"path":"s2.parquet","sizeInBytes":1,"modificationTime":1}}`,
+				sidecarLine("s%201.parquet", text(addLine("a.parquet"))), sidecarLine("s2.parquet", text(addLine("c.parquet"))),
 			}, head...)...)).
 			put("_sidecars/s 1.parquet", text(addLine("a.parquet"))).put("_sidecars/s2.parquet", text(addLine("c.parquet"))),
-		"V2 in Parquet, whole":  cleaned(full(t)).put("00000000000000000002.checkpoint.11-22.parquet", classic),
-		"at the newest version": full(t).put("00000000000000000003.checkpoint.parquet", text(append(head, addLine("a.parquet"), addLine("c.parquet"), addLine("d.parquet"))...)),
+		"V2 in Parquet, whole":   cleaned(full(t)).put("00000000000000000002.checkpoint.11-22.parquet", append(text(`{"checkpointMetadata":{"version":2}}`), classic...)),
+		"V2 by its classic name": cleaned(full(t)).put("00000000000000000002.checkpoint.parquet", append(text(`{"checkpointMetadata":{"version":2}}`), classic...)),
+		"at the newest version":  full(t).put("00000000000000000003.checkpoint.parquet", text(append(head, addLine("a.parquet"), addLine("c.parquet"), addLine("d.parquet"))...)),
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := f.state()
@@ -147,7 +148,7 @@ func TestStateRefuses(t *testing.T) {
 		"checkpoint without metaData": {plain(t).commit(addLine("b")).put("00000000000000000001.checkpoint.parquet", text(plainProtocol)), tables.Latest, tables.NoMetaData, "00000000000000000001.checkpoint.parquet", -1},
 		"damaged checkpoint":          {plain(t).commit(addLine("b")).drop("00000000000000000000.json").put("00000000000000000001.checkpoint.parquet", []byte("PAR1")), tables.Latest, tables.BadCheckpoint, "00000000000000000001.checkpoint.parquet", 1},
 		"damaged JSON checkpoint":     {plain(t).commit(addLine("b")).drop("00000000000000000000.json").put("00000000000000000001.checkpoint.u.json", []byte("{")), tables.Latest, tables.BadCheckpoint, "00000000000000000001.checkpoint.u.json", 1},
-		"sidecar missing":             {plain(t).commit(addLine("b")).drop("00000000000000000000.json").put("00000000000000000001.checkpoint.u.json", text(plainProtocol, meta, `{"sidecar":{"path":"gone.parquet"}}`)), tables.Latest, tables.BadCheckpoint, "_sidecars/gone.parquet", 1},
+		"sidecar missing":             {plain(t).commit(addLine("b")).drop("00000000000000000000.json").put("00000000000000000001.checkpoint.u.json", text(`{"checkpointMetadata":{"version":1}}`, plainProtocol, meta, sidecarLine("gone.parquet", nil))), tables.Latest, tables.BadCheckpoint, "_sidecars/gone.parquet", 1},
 		"sidecar without path":        {plain(t).commit(addLine("b")).drop("00000000000000000000.json").put("00000000000000000001.checkpoint.u.json", text(plainProtocol, meta, `{"sidecar":{}}`)), tables.Latest, tables.BadCheckpoint, "00000000000000000001.checkpoint.u.json", 1},
 	} {
 		t.Run(name, func(t *testing.T) {

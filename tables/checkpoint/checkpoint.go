@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/txcoord/txcoord/tables"
 	"github.com/txcoord/txcoord/tables/datafile"
@@ -23,7 +24,8 @@ import (
 // are null are left out, those of a map stay; 64-bit integers are exact. Of a V2
 // checkpoint it yields the checkpointMetadata and sidecar lines too: the caller
 // opens the sidecars and calls Read for each. The columns of what is not asked for are
-// not touched.
+// not touched. A row without an action is damage, unless the file has columns that are no
+// actions known here: what such a row holds is not for us.
 //
 // The line is reused after yield returns. An error of yield ends the reading and
 // is returned as it is. Actions may have been yielded before a damaged file is
@@ -31,9 +33,20 @@ import (
 // grow with the file.
 func Read(ctx context.Context, r io.ReaderAt, size int64, what tables.Portion, yield func(line []byte) error) error {
 	row := int64(-1)
-	err := datafile.Rows(ctx, r, size, columns(what), func(line []byte) error {
+	sel, whole := columns(what), what == tables.AllActions || what == tables.LiveActions
+	keep := sel.Keep
+	sel.Keep = func(path string) bool {
+		top, _, _ := strings.Cut(path, ".")
+		whole = whole && actions[top]
+		return keep(path)
+	}
+	err := datafile.Rows(ctx, r, size, sel, func(line []byte) error {
 		row++
-		if len(line) == len("{}") {
+		switch {
+		case len(line) > len("{}"):
+		case whole:
+			return fmt.Errorf("row %d: %w", row, errNoAction)
+		default:
 			return nil
 		}
 		if what != tables.AllActions {
@@ -50,7 +63,10 @@ func Read(ctx context.Context, r io.ReaderAt, size int64, what tables.Portion, y
 	return err
 }
 
-var errTwoActions = errors.New("holds more than one action")
+var (
+	errTwoActions = errors.New("holds more than one action")
+	errNoAction   = errors.New("holds no action")
+)
 
 // single checks that a row has one action: its only top-level value ends the line.
 func single(line []byte) error {

@@ -106,17 +106,35 @@ func TestPortions(t *testing.T) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
 		r := random(rnd)
 		if rnd.IntN(4) == 0 {
-			r.written = append(r.written, "{}") // a row without an action, which no portion has
+			r.written = append(r.written, "{}") // a row of what is no action known here, which no portion has
 		}
 		data := fileWith(t, []parquet.WriterProperty{
 			parquet.WithDataPageSize(int64(100 + rnd.IntN(4000))), parquet.WithMaxRowGroupLength(int64(1 + rnd.IntN(5000))),
 			parquet.WithBatchSize(int64(1 + rnd.IntN(700))), parquet.WithDictionaryDefault(rnd.IntN(2) == 0),
-		}, []arrow.Field{txn, add, remove, meta, proto, sidecar}, r.written...)
+		}, []arrow.Field{txn, add, remove, meta, proto, sidecar, novel}, r.written...)
 		for what, want := range map[tables.Portion][]string{tables.AllActions: r.all, tables.HeadActions: r.head, tables.FileKeys: r.keys, tables.LiveActions: r.live} {
 			if diff := cmp.Diff(want, portionOf(t, data, what)); diff != "" {
 				t.Fatalf("seed %d, portion %d (-want +got):\n%.2000s", seed, what, diff)
 			}
 		}
+	}
+}
+
+var novel = group("novel", text("value"))
+
+// TestRowWithoutAction: where all columns are actions, something was to stand in such a row.
+// What reads no files cannot tell.
+func TestRowWithoutAction(t *testing.T) {
+	line := `{"txn":{"appId":"a","version":1}}`
+	data := file(t, []arrow.Field{txn, sidecar}, line, `{}`)
+	for what, says := range map[tables.Portion]string{tables.AllActions: "row 1: holds no action", tables.LiveActions: "row 1: holds no action", tables.HeadActions: ""} {
+		err := checkpoint.Read(t.Context(), bytes.NewReader(data), int64(len(data)), what, func([]byte) error { return nil })
+		if (err == nil) != (says == "") || err != nil && err.Error() != says {
+			t.Errorf("portion %d: %v, want %q", what, err, says)
+		}
+	}
+	if diff := cmp.Diff([]string{line}, portionOf(t, file(t, []arrow.Field{txn, sidecar, novel}, line, `{"novel":{"value":"x"}}`), tables.AllActions)); diff != "" {
+		t.Error(diff)
 	}
 }
 
