@@ -110,6 +110,7 @@ and maintenance makes no checkpoint of such a one, and removes no log below it: 
 A round has one time, that of the journal entry that opened it. On each table of a round that has the feature, the last version gets that time, the one before it one millisecond less, and so on.
 So ` + "`TIMESTAMP AS OF`" + ` at a round's time shows that round on all of them, and a millisecond more than its number of versions earlier shows none of it.
 A version's time is always above that of the version below. Where that has the round's time already, or a later one, the version gets one millisecond more than it, and the log says that the table is not aligned.
+Above 2^63-1 ms, which only a broken clock of another engine leaves behind, there is no time: versions of ours repeat that one, so that what is decided can be published and no time goes back. The table's times are of no use from there on; to have some again, switch the feature off and on.
 The part that switches the feature on is published with ` + "`delta.inCommitTimestampEnablementVersion` and `…Timestamp`" + ` of its version, and that time is also above the time of the file below.
 
 ## Row tracking

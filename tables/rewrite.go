@@ -137,9 +137,14 @@ func (r *rewriting) define() error {
 	return nil
 }
 
+// lastTime is the last that an in-commit timestamp can say.
+const lastTime = twophase.Time(math.MaxInt64)
+
 // stampTime gives the version its in-commit timestamp: that of the round, less one
 // for each version of the round that follows on the table, and always above that of
-// the version below.
+// the version below. Above the last time that there is none is left: another engine's
+// version has it, and what is decided has to be published all the same. So that time is
+// repeated: going back would be worse, as readers look for a time by halves.
 func (r *rewriting) stampTime() {
 	if !r.next.timestamps() {
 		return
@@ -148,7 +153,10 @@ func (r *rewriting) stampTime() {
 	if r.begins() {
 		below = max(below, r.tail.written)
 	}
-	r.time = max(r.in.wanted(), below+1)
+	if below < lastTime {
+		below++
+	}
+	r.time = max(r.in.wanted(), below)
 }
 
 // begins: the version switches in-commit timestamps on.

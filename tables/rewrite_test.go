@@ -86,6 +86,9 @@ func TestInCommitTimestamps(t *testing.T) {
 		"the table is far ahead":         {roundTime + 1e9, 3, roundTime + 1e9 + 1, false},
 		"the last version has no time":   {0, 0, roundTime, true},
 		"a clock that stood before 1970": {-5, 0, roundTime, true},
+		"the last time but one":          {math.MaxInt64 - 1, 2, math.MaxInt64, false},
+		"the last time that there is":    {math.MaxInt64, 0, math.MaxInt64, false},
+		"and more versions follow":       {math.MaxInt64, 2, math.MaxInt64, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := timed(t, c.last)
@@ -156,6 +159,25 @@ func TestInCommitTimestampsBegin(t *testing.T) {
 				t.Errorf("time %d after the end", last.InCommitTimestamp)
 			}
 		})
+	}
+}
+
+// TestInCommitTimestampsAnew: a table whose times have come to their end has some again
+// once the feature was switched off and on.
+func TestInCommitTimestampsAnew(t *testing.T) {
+	f := timed(t, math.MaxInt64)
+	if last := f.publish(staged(0, addLine("b"))); last.InCommitTimestamp != math.MaxInt64 || last.Aligned {
+		t.Errorf("time %d, aligned %t; want the last", last.InCommitTimestamp, last.Aligned)
+	}
+	if off := f.publish(staged(1, metaOf(schemaJSON, nil, strings.Replace(timesOn, "true", "false", 1)))); off.InCommitTimestamp != 0 {
+		t.Errorf("time %d while it is off", off.InCommitTimestamp)
+	}
+	again := f.publish(staged(2, metaOf(schemaJSON, nil, timesOn)))
+	if again.InCommitTimestamp < roundTime || again.InCommitTimestamp == math.MaxInt64 {
+		t.Errorf("time %d, want a new beginning", again.InCommitTimestamp)
+	}
+	if p := f.profile(); p.Property("delta.inCommitTimestampEnablementVersion") != "3" {
+		t.Errorf("begins at version %s", p.Property("delta.inCommitTimestampEnablementVersion"))
 	}
 }
 
