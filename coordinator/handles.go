@@ -82,9 +82,9 @@ func (h *handles) of(id twophase.TableID) (*handle, error) {
 	if e, ok := h.c.cfg.Objects.(Expecter); ok && row.Version != twophase.NoVersion {
 		e.Expect(uri)
 	}
-	log, err := h.open(uri, func() twophase.Mode { return h.c.modeOf(id) })
+	log, err := h.at(uri, func() twophase.Mode { return h.c.modeOf(id) })
 	if err != nil {
-		return nil, err
+		return nil, outOfReach(row, err)
 	}
 	log.Extracts = extracts{h.c, id}
 	h.mu.Lock()
@@ -97,14 +97,33 @@ func (h *handles) of(id twophase.TableID) (*handle, error) {
 	return t, nil
 }
 
-// open is the log at a canonical URI, read and written as the table's mode wants it.
+// outOfReach is about a table of the catalog at a place that this replica was not given.
+// Another one may have been: its clients ask that with the same call.
+func outOfReach(row TableInfo, err error) error {
+	return &Error{
+		Reason: ObjectsUnavailable, Cause: err,
+		Message: fmt.Sprintf("this server may not use the location of table %s: %v; another server of the catalog may, so repeat the call there", row.Name, err),
+		Table:   &TableDetail{Table: row.Name, TableID: row.ID, URI: row.URI, Version: twophase.NoVersion},
+	}
+}
+
+// open is the log at a canonical URI that a caller gives.
 func (h *handles) open(uri string, mode func() twophase.Mode) (*tables.Log, error) {
-	store, key, err := h.c.cfg.Objects.Open(uri)
+	log, err := h.at(uri, mode)
 	if err != nil {
 		return nil, &Error{
 			Reason: InvalidRequest, Message: fmt.Sprintf("table location %s: %v", uri, err),
 			Field: &FieldDetail{Field: "uri", Value: uri, Remedy: "use a location that the server allows; its operator can allow more"}, Cause: err,
 		}
+	}
+	return log, nil
+}
+
+// at is the log at a canonical URI, read and written as the table's mode wants it.
+func (h *handles) at(uri string, mode func() twophase.Mode) (*tables.Log, error) {
+	store, key, err := h.c.cfg.Objects.Open(uri)
+	if err != nil {
+		return nil, err
 	}
 	store = h.c.modalStore(store, key, uri, mode)
 	return tables.NewLog(tables.LogConfig{Store: store, Key: key, URI: uri, ReadCheckpoint: h.c.cfg.ReadCheckpoint}), nil

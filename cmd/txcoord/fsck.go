@@ -43,7 +43,7 @@ func (c *fsckCommand) Run(ctx context.Context, s *session) (err error) {
 		if errors.As(err, &own) && own.Reason == coordinator.TableNotFound {
 			return &codedError{err, exitNotFound}
 		}
-		return err
+		return sameAllow(err)
 	}
 	if err := s.showFsck(r); err != nil {
 		return err

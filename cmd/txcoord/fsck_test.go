@@ -80,3 +80,25 @@ func TestFsck(t *testing.T) {
 	nobody := append(args, "--table", "nobody")
 	wantCode(t, nobody, txcoord(t, nil, "", nobody...), 3, "not in the catalog")
 }
+
+// A server, or fsck, that was not given the place of a table says that, and does not blame
+// the caller for a location that others use.
+func TestTableWhereThisServerMayNotLook(t *testing.T) {
+	warehouse, allowed := t.TempDir(), t.TempDir()
+	location := filepath.Join(allowed, "orders")
+	t.Run("one that may", func(t *testing.T) {
+		s := &server{t: t, warehouse: warehouse, env: map[string]string{"TXCOORD_SERVER": serving(t, "--warehouse", warehouse, "--allow", allowed)}}
+		s.ok("tables", "create", "orders", location, "--schema", schema)
+		s.ok("tables", "create", "items", filepath.Join(warehouse, "items"), "--schema", schema)
+	})
+	args := []string{"fsck", "--warehouse", warehouse}
+	wantCode(t, args, txcoord(t, nil, "", args...), 2, location+" is not below "+warehouse, "give this command the --allow")
+	wantCode(t, args, txcoord(t, nil, "", append(args, "--table", "items")...), 0)
+	wantCode(t, args, txcoord(t, nil, "", append(args, "--allow", allowed)...), 0)
+	t.Run("one that may not", func(t *testing.T) {
+		s := &server{t: t, warehouse: warehouse, env: map[string]string{"TXCOORD_SERVER": serving(t, "--warehouse", warehouse)}}
+		s.ok("tables", "describe", "items")
+		s.fails(7, []string{"tables", "describe", "orders"}, "OBJECTS_UNAVAILABLE", "this server may not use the location of table orders", location+" is not below", "--allow PREFIX")
+		s.fails(2, []string{"tables", "register", "others", filepath.Join(allowed, "others")}, "INVALID_REQUEST", "is not below")
+	})
+}

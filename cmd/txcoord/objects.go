@@ -150,12 +150,32 @@ func (o *objects) Open(uri string) (objstore.Store, string, error) {
 		for _, r := range o.roots {
 			names = append(names, r.String())
 		}
-		return nil, "", fmt.Errorf("%s is not below %s; txcoord serve --allow PREFIX allows more", uri, strings.Join(names, " or "))
+		return nil, "", &notAllowedError{uri, names}
 	}
 	if r.seen == nil {
 		return o.store(r), key, nil
 	}
 	return r.seen, key, nil
+}
+
+// notAllowedError is about a place that lies below none of those that were given.
+type notAllowedError struct {
+	uri   string
+	roots []string
+}
+
+func (e *notAllowedError) Error() string {
+	return fmt.Sprintf("%s is not below %s; txcoord serve --allow PREFIX allows more", e.uri, strings.Join(e.roots, " or "))
+}
+
+// sameAllow makes one that a command meets which works without a server a mistake of its
+// command line.
+func sameAllow(err error) error {
+	var refused *notAllowedError
+	if errors.As(err, &refused) {
+		return &codedError{fmt.Errorf("%w; give this command the --allow that the servers of the catalog have", err), exitUsage}
+	}
+	return err
 }
 
 func (o *objects) store(r *root) objstore.Store {
