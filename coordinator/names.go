@@ -17,18 +17,23 @@ const (
 )
 
 // notText says why something is no line of text; empty if it is one. What moves a
-// terminal's cursor or ends a line would make logs and lists say what they do not.
+// terminal's cursor, ends a line or turns the direction of what follows would make logs
+// and lists say what they do not.
 func notText(s string) string {
 	if !utf8.ValidString(s) {
 		return "is not valid UTF-8"
 	}
 	for i, r := range s {
-		if unicode.IsControl(r) || r == '\u2028' || r == '\u2029' {
+		if unicode.IsControl(r) || r == '\u2028' || r == '\u2029' || turnsText(r) {
 			return fmt.Sprintf("has the control character %U at byte %d", r, i+1)
 		}
 	}
 	return ""
 }
+
+// turnsText: the embeddings, overrides and isolates of Unicode's bidirectional algorithm. Names
+// in scripts that are written from right to left do without.
+func turnsText(r rune) bool { return '\u202a' <= r && r <= '\u202e' || '\u2066' <= r && r <= '\u2069' }
 
 // checkText is for notes and reasons, which may be empty.
 func checkText(field, value string) error {

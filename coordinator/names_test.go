@@ -13,7 +13,8 @@ import (
 // notLines are no texts of one line.
 var notLines = map[string]string{
 	"tab": "a\tb", "line end": "a\nb", "carriage return": "a\rb", "NUL": "a\x00b", "escape": "\x1b[2Jb", "delete": "a\x7fb", "C1": "a\u009bb",
-	"line separator": "a\u2028b", "not UTF-8": "a\xffb", "overlong slash": "a\xc0\xafb", "overlong NUL": "a\xc0\x80b", "half a surrogate": "a\xed\xa0\x80b",
+	"line separator": "a\u2028b", "embedding": "a\u202ab", "override": "a\u202eb", "isolate": "a\u2066b", "end of an isolate": "a\u2069b",
+	"not UTF-8": "a\xffb", "overlong slash": "a\xc0\xafb", "overlong NUL": "a\xc0\x80b", "half a surrogate": "a\xed\xa0\x80b",
 }
 
 func TestTextsAreCheckedAtTheEntrance(t *testing.T) {
@@ -71,7 +72,7 @@ func TestNamesThatAreRefused(t *testing.T) {
 			t.Errorf("%q: %+v", name, own)
 		}
 	}
-	for i, name := range []string{"a", "a.b", "...", "größe", "日本", "a b", "a-b_c:d", long[:255]} {
+	for i, name := range []string{"a", "a.b", "...", "größe", "gro\u0308ße", "日本", "טבלה", "جدول", "10‰", "a b", "a-b_c:d", long[:255]} {
 		_, _, err := w.catalog.Create(w.ctx(), coordinator.CreateRequest{Name: name, URI: w.uri(fmt.Sprint("t", i)), Schema: schema})
 		if err != nil {
 			t.Errorf("%q: %v", name, err)
