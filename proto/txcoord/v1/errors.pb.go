@@ -127,8 +127,8 @@ const (
 	ErrorReason_ERROR_REASON_QUOTA_EXCEEDED ErrorReason = 70
 	// UNAVAILABLE: the catalog's store cannot be reached.
 	ErrorReason_ERROR_REASON_STORE_UNAVAILABLE ErrorReason = 80
-	// UNAVAILABLE: a table's object store cannot be reached. With TableDetail
-	// where it is about one table.
+	// UNAVAILABLE: a table's object store cannot be reached, or this server may not use
+	// the table's location. With TableDetail where it is about one table.
 	ErrorReason_ERROR_REASON_OBJECTS_UNAVAILABLE ErrorReason = 81
 	// UNAVAILABLE: the write may have landed. The same call finds out.
 	ErrorReason_ERROR_REASON_OUTCOME_UNKNOWN ErrorReason = 82
