@@ -75,6 +75,9 @@ type Config struct {
 	Telemetry *telemetry.Recorder
 	// Log; discards if nil.
 	Log *slog.Logger
+
+	// render makes a version: tables.RenderCommit, unless a test lets it fail.
+	render func(tables.RenderInput) (tables.Rendered, error)
 }
 
 // Limits are the bounds that requests and resources meet. Each is named in the
@@ -214,6 +217,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.Now == nil {
 		c.Now = time.Now
+	}
+	if c.render == nil {
+		c.render = tables.RenderCommit
 	}
 	if c.Boot == nil {
 		start := time.Now()

@@ -113,6 +113,12 @@ func (w *world) abandoned(table string, r coordinator.OnceRequest) {
 // abandonedParts does that step by step, so that each part lies by itself.
 func (w *world) abandonedParts(table string, r coordinator.OnceRequest) {
 	w.t.Helper()
+	w.abandonedBehind(table, 1, r)
+}
+
+// abandonedBehind is that behind others: so many changes are then pending on the table.
+func (w *world) abandonedBehind(table string, pending int, r coordinator.OnceRequest) {
+	w.t.Helper()
 	b := w.begin(r.Key)
 	call := coordinator.CommitRequest{Token: b.Token}
 	for _, part := range r.Tables {
@@ -130,7 +136,7 @@ func (w *world) abandonedParts(table string, r coordinator.OnceRequest) {
 		defer close(gone)
 		w.catalog.Commit(ctx, call) //nolint:errcheck // its caller gives up
 	}()
-	w.eventually("it is decided", func() bool { return w.info(table).Pending == 1 })
+	w.eventually("it is decided", func() bool { return w.info(table).Pending == pending })
 	cancel()
 	<-gone
 }

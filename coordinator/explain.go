@@ -243,6 +243,9 @@ func (e *explainer) freezeText(s *twophase.State, t *twophase.Table) string {
 	if found, _, torn := tornStall(f.Cause, f.Detail); torn {
 		why, detail = "its log cannot be gone on with", found
 	}
+	if f.Cause == twophase.CauseLost && strings.Contains(f.Detail, cannotWriteWords) {
+		why = "a decided transaction cannot be published here"
+	}
 	text := fmt.Sprintf("frozen since %s (%s): %s", f.Since.Std().Format(time.RFC3339), f.Cause, why)
 	if f.Origin != t.Table {
 		text += fmt.Sprintf(", on table %s, with which it shares a transaction that is not published", e.name(nameOf(s, f.Origin)))
@@ -276,6 +279,8 @@ func (e *explainer) freezeRemedy(s *twophase.State, t *twophase.Table) string {
 		return "make its location reachable and writable; it thaws by itself when its round is published"
 	case f.Cause == twophase.CauseReplaced && t.Recorded != twophase.NoVersion && !strings.HasPrefix(f.Detail, givenUpDetail):
 		return fmt.Sprintf("txcoord tables resolve %s says what it would do, and does it with --yes: if the table's own log is put back first, whole, the table goes on; if a file of it is missing or altered, that is named; a log that is not its own closes it for good", t.Name)
+	case f.Cause == twophase.CauseLost && strings.Contains(f.Detail, cannotWriteWords):
+		return unwritableRemedy(e.name(nameOf(s, f.Origin)))
 	case f.Cause == twophase.CauseLost:
 		return fmt.Sprintf("put the part back, and the table goes on by itself; or give the change up: txcoord tables resolve %s --give-up", t.Name)
 	case f.Cause == twophase.CauseContradiction:

@@ -5,12 +5,16 @@ import (
 	"time"
 
 	"github.com/txcoord/txcoord/coordinator/quota"
+	"github.com/txcoord/txcoord/tables"
 	"github.com/txcoord/txcoord/twophase"
 )
 
 // Append puts a record into the journal without the checks at the entrance, as an older
 // build may have done.
 func (c *Catalog) Append(ctx context.Context, r twophase.Record) error { return c.adminRecord(ctx, r) }
+
+// RenderWith lets versions be made by something else.
+func (c *Config) RenderWith(f func(tables.RenderInput) (tables.Rendered, error)) { c.render = f }
 
 // Queued is how many requests wait behind the append that is in flight.
 func (c *Catalog) Queued() int {

@@ -13,12 +13,13 @@ import (
 )
 
 // lack is a staged piece of a decided change that cannot be published: it is gone, or not
-// what was staged. A place that does not answer says neither.
+// what was staged, or no version of its table can be made of it. A place that does not
+// answer says none of that.
 type lack struct {
 	id located
 	// bytes of the part's lines, as decided.
 	bytes uint64
-	// why is errNoPayload, or wraps errDamaged.
+	// why is errNoPayload, or wraps errDamaged; or *unwritable, of a part that is there.
 	why error
 }
 
@@ -92,6 +93,9 @@ func (c *Catalog) partBytes(id payloadID) (n uint64) {
 // lackText names a lost piece by where it lay: large ones are objects of the catalog's own,
 // small ones items in its store, or in bundles there.
 func (c *Catalog) lackText(l *lack) string {
+	if isUnwritable(l) {
+		return unwritableText(l)
+	}
 	damaged := errors.Is(l.why, errDamaged)
 	if !l.id.in.IsZero() {
 		what := "the staged part of decided transaction %s is gone: key %s in the store, a bundle of parts, is not there or does not hold it"
@@ -121,6 +125,9 @@ func (c *Catalog) inObject(l *lack) bool {
 
 // file is where the piece most likely lay.
 func (c *Catalog) file(l *lack) string {
+	if isUnwritable(l) {
+		return ""
+	}
 	if c.inObject(l) {
 		return c.objectURI(l.id.object())
 	}
@@ -135,7 +142,8 @@ func (c *Catalog) objectURI(name string) string {
 const lostReads = 8
 
 // lostParts reads what a table still has to publish in its open round, and answers what of
-// it is surely lost. The fold is at a head that was read after that.
+// it is surely lost; where nothing is, and something stood in the way of its publication,
+// what cannot be written. The fold is at a head that was read after that.
 func (c *Catalog) lostParts(ctx context.Context, id twophase.TableID) ([]*lack, error) {
 	var all []*lack
 	c.ledger.read(func(s *twophase.State) {
@@ -165,8 +173,17 @@ func (c *Catalog) lostParts(ctx context.Context, id twophase.TableID) ([]*lack, 
 		}
 		return nil
 	})
-	if err != nil || len(lost) == 0 {
+	switch {
+	case err != nil:
 		return nil, err
+	case len(lost) == 0 && len(all) > 0 && c.lacksSomething(id):
+		l, err := c.unwritten(ctx, id)
+		if l == nil {
+			return nil, err
+		}
+		return []*lack{l}, nil
+	case len(lost) == 0:
+		return nil, nil
 	}
 	if err := c.catchUp(ctx); err != nil {
 		return nil, err
@@ -177,6 +194,16 @@ func (c *Catalog) lostParts(ctx context.Context, id twophase.TableID) ([]*lack, 
 	}
 	slices.SortFunc(lost, func(a, b *lack) int { return compare(a.id.payloadID.key(), b.id.payloadID.key()) })
 	return lost, nil
+}
+
+// lacksSomething: the table's last walk here met a lack, or another replica has said so.
+func (c *Catalog) lacksSomething(id twophase.TableID) (lacks bool) {
+	c.ledger.read(func(s *twophase.State) {
+		t, ok := s.Table(id)
+		lacks = ok && t.Frozen != nil && t.Frozen.Cause == twophase.CauseLost && t.Frozen.Origin == id
+	})
+	t := c.tables.peek(id)
+	return lacks || t != nil && t.lacksPart.Load()
 }
 
 // notInLog leaves out what stands in the table's log already, and waits for its record only:
@@ -288,6 +315,10 @@ func (e *explainer) lostFinding(l *lack) Finding {
 		}
 		f.Text = fmt.Sprintf("%s (%s of actions). The transaction is decided; what it has on other tables (%d) is published all the same, and this table takes no commits meanwhile",
 			e.c.lackText(l), number.Of(l.bytes, "byte"), others)
+		if isUnwritable(l) {
+			f.Remedy = unwritableRemedy(name)
+			return
+		}
 		f.Remedy = fmt.Sprintf("put the part back byte for byte, and the table goes on by itself; if nobody has it: txcoord tables resolve %s --give-up records that the change is not applied here",
 			name)
 	})

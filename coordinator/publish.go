@@ -256,17 +256,26 @@ func (p *publisher) close(ctx context.Context, id twophase.RoundID, found []twop
 // function of journal, payloads and the log below it, so every publisher puts the
 // same actions (R2).
 func (c *Catalog) putVersion(ctx context.Context, t *handle, w *twophase.Walk, from *twophase.WalkInput, e twophase.PutVersion) (twophase.WalkResult, error) {
+	in, err := c.versionOf(ctx, t, from, e)
+	if err != nil {
+		return nil, err
+	}
+	return c.put(ctx, t, w, e.Version, in, e.Changes[0].Round.Tables() > 1)
+}
+
+// versionOf is what a version of the changes is made of.
+func (c *Catalog) versionOf(ctx context.Context, t *handle, from *twophase.WalkInput, e twophase.PutVersion) (tables.RenderInput, error) {
 	in := tables.RenderInput{Marker: e.Changes[len(e.Changes)-1].Number}
 	in.Later = laterVersions(from, changesAfter(from, in.Marker, nil))
 	for _, ch := range e.Changes {
 		txn, err := c.renderTxn(ctx, t, ch)
 		if err != nil {
-			return nil, err
+			return in, err
 		}
 		in.Txns = append(in.Txns, txn)
 	}
 	c.renderHead(&in, e.Changes[0].Round)
-	return c.put(ctx, t, w, e.Version, in, e.Changes[0].Round.Tables() > 1)
+	return in, nil
 }
 
 func (c *Catalog) putBarrier(ctx context.Context, t *handle, w *twophase.Walk, from *twophase.WalkInput, e twophase.PutBarrier) (twophase.WalkResult, error) {
@@ -302,7 +311,7 @@ func (c *Catalog) renderTxn(ctx context.Context, t *handle, ch *twophase.Change)
 	if ch.Part.Create != nil {
 		definition, err := defineLines(pieces, ch.Round.Time)
 		if err != nil {
-			return out, c.tableError(t, BrokenInvariant, "a decided table cannot be defined", err)
+			return out, c.cannotWrite(ctx, t, &unwritable{ch.Txn, err})
 		}
 		out.Pieces[0] = append(definition, out.Pieces[0]...)
 	}
@@ -339,6 +348,9 @@ func (c *Catalog) put(ctx context.Context, t *handle, w *twophase.Walk, v twopha
 		data, err = c.render(ctx, t, v, in)
 		return err
 	})
+	if bad, ok := errors.AsType[*unwritable](err); ok {
+		err = c.cannotWrite(ctx, t, bad)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -372,31 +384,4 @@ func (c *Catalog) put(ctx context.Context, t *handle, w *twophase.Walk, v twopha
 		return twophase.PutResult{Unknown: true}, nil
 	}
 	return nil, c.objectsError(t.uri, err)
-}
-
-// render makes the version's bytes on top of the one below it, which this walk has
-// read or put, or which is recorded.
-func (c *Catalog) render(ctx context.Context, t *handle, v twophase.Version, in tables.RenderInput) ([]byte, error) {
-	var out tables.Rendered
-	err := t.tail.on(ctx, t.log, v-1, func(below *tables.Tail) (err error) {
-		if err := t.log.Prepare(ctx, below, &in); err != nil {
-			return err
-		}
-		if out, err = tables.RenderCommit(in); err != nil {
-			return c.tableError(t, BrokenInvariant, "a decided version cannot be rendered", err)
-		}
-		return nil
-	})
-	var own *Error
-	switch {
-	case errors.As(err, &own):
-		return nil, err
-	case err != nil:
-		return nil, c.logFailed(ctx, t, err)
-	}
-	if !out.Aligned {
-		c.log.Warn("a version's in-commit timestamp is not its round's: the table's time is ahead",
-			"table", t.uri, "version", v, "round", in.Round, versionAttr(&in), "time", out.InCommitTimestamp.Std())
-	}
-	return out.Data, nil
 }

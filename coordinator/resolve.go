@@ -167,7 +167,7 @@ func (c *Catalog) planResolve(id twophase.TableID, q ResolveRequest, lost []*lac
 			out.planMended(s, id, q.Reason)
 			return
 		case q.GiveUp && !contradiction && !whole:
-			err = fieldError("give_up", "true", "is for a contradiction or a lost part, and this is "+thaw.Origin.Frozen.Cause.String(), "leave it out")
+			err = fieldError("give_up", "true", "is for a contradiction, a lost part or one that cannot be written, and this is "+thaw.Origin.Frozen.Cause.String(), "leave it out")
 			return
 		case q.GiveUp && contradiction:
 			out.planReplaced(s, thaw.Origin, thaw.GivenUp, q.Reason)
@@ -192,6 +192,8 @@ func (c *Catalog) planResolve(id twophase.TableID, q ResolveRequest, lost []*lac
 func (c *Catalog) nothingToResolve(t *twophase.Table, lost []*lack) error {
 	why := "is not frozen"
 	switch f := t.Frozen; {
+	case len(lost) > 0 && isUnwritable(lost[0]):
+		why = fmt.Sprintf("waits for what cannot be written: %s. A build that can publishes it by itself; or give the change up with --give-up", c.lackText(lost[0]))
 	case len(lost) > 0:
 		why = fmt.Sprintf("waits for a lost part: %s. Put it back, and the table goes on by itself; or give the change up with --give-up", c.lackText(lost[0]))
 	case f == nil && t.Held != nil:

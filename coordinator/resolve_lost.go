@@ -33,10 +33,14 @@ func (r *Resolution) planLost(s *twophase.State, lost []*lack, reason string) {
 	for _, l := range lost {
 		b.txns[l.id.Txn] = true
 	}
+	why := "its staged part is lost"
+	if isUnwritable(lost[0]) {
+		why = "it cannot be written"
+	}
 	for _, ch := range t.Pending {
 		if b.txns[ch.Txn] {
 			g := resolvedChange(s, t, ch)
-			g.Conflict = twophase.Conflict{Rule: twophase.RuleOperator, Detail: "its staged part is lost"}
+			g.Conflict = twophase.Conflict{Rule: twophase.RuleOperator, Detail: why}
 			r.GivenUp = append(r.GivenUp, g)
 		}
 	}
@@ -98,7 +102,7 @@ func (c *Catalog) giveUpLost(ctx context.Context, row TableInfo, b *barrierStep,
 		}
 	}
 	// Here, as a barrier does not hold the reason.
-	c.log.Warn("an operator gave up changes of the table whose staged parts are lost",
+	c.log.Warn("an operator gave up changes of the table that cannot be published",
 		"table", t.uri, "version", c.row(t.id).Version, txnAttrs(slices.Collect(maps.Keys(b.txns))), "reason", reason)
 	return nil
 }
