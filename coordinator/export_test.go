@@ -100,3 +100,19 @@ func (c *Catalog) Refusal(key string, attempt uint32, r *twophase.Refused) error
 
 // Renew makes a table's extract anew, if it is as far behind as the limit says.
 func (c *Catalog) Renew(ctx context.Context, id twophase.TableID) { c.renewals.renew(ctx, id) }
+
+// Noticed shows the renewals an entry as the fold does.
+func (c *Catalog) Noticed(e *twophase.Entry) {
+	c.ledger.mu.Lock()
+	defer c.ledger.mu.Unlock()
+	c.renewals.look(e)
+}
+
+// RenewDue makes extracts anew until no table's turn has come, or so often, and says how often.
+func (c *Catalog) RenewDue(ctx context.Context, most int) (turns int) {
+	for id, ok := c.renewals.next(); ok && turns < most; id, ok = c.renewals.next() {
+		c.renewals.renew(ctx, id)
+		turns++
+	}
+	return turns
+}

@@ -29,8 +29,10 @@ type renewals struct {
 type renewNote struct {
 	// newest is the table's newest version as entries name them, at that of its extract, or
 	// where the table was when it was first seen here, every how many versions they may be
-	// apart, least what the limits say of that.
-	newest, at, every, least twophase.Version
+	// apart, least what the limits say of that. The fold ignores records that came too late,
+	// so the table itself may stay behind newest: tried is what newest was when its turn came
+	// last, and its next turn takes a newer one. made is the newest extract on the way there.
+	newest, at, every, least, tried, made twophase.Version
 }
 
 const (
@@ -56,10 +58,15 @@ func (r *renewals) look(e *twophase.Entry) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	eachSeen(e, func(id twophase.TableID, v twophase.Version, _ twophase.Hash) {
+		row, ok := r.c.ledger.state.Table(id) // whose lock is held
+		if !ok || row.Released {              // the fold ignored the record, or the table has left with it
+			delete(r.notes, id)
+			delete(r.due, id)
+			return
+		}
 		n := r.notes[id]
 		if n == nil {
-			row, _ := r.c.ledger.state.Table(id) // the lock is held
-			n = &renewNote{at: v, least: r.every(row.URI)}
+			n = &renewNote{at: v, tried: twophase.NoVersion, made: twophase.NoVersion, least: r.every(row.URI)}
 			n.every = n.least
 			r.notes[id] = n
 		}
@@ -85,7 +92,7 @@ func (r *renewals) every(uri string) twophase.Version {
 
 // judgeLocked says whether a table's turn has come.
 func (r *renewals) judgeLocked(id twophase.TableID, n *renewNote) {
-	if n.newest-n.at < n.every {
+	if n.newest-n.at < n.every || n.newest <= n.tried {
 		return
 	}
 	r.due[id] = true
@@ -121,7 +128,10 @@ func (r *renewals) next() (id twophase.TableID, ok bool) {
 			id, ok, most = of, true, n.newest-n.at
 		}
 	}
-	delete(r.due, id)
+	if ok {
+		r.notes[id].tried = r.notes[id].newest
+		delete(r.due, id)
+	}
 	return id, ok
 }
 
@@ -133,6 +143,16 @@ func (r *renewals) is(id twophase.TableID, at, every twophase.Version) {
 		n.at, n.every = at, max(every, n.least)
 		delete(r.due, id)
 		r.judgeLocked(id, n)
+	}
+}
+
+// onTheWay: the extract is of a version below the recorded one, and the next step is due,
+// unless this one led nowhere, as where extracts cannot be kept.
+func (r *renewals) onTheWay(id twophase.TableID, made twophase.Version) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if n := r.notes[id]; n != nil && made > n.made {
+		n.made, n.tried = made, twophase.NoVersion
 	}
 }
 
@@ -165,6 +185,9 @@ func (r *renewals) renew(ctx context.Context, id twophase.TableID) {
 	case out.Version == twophase.NoVersion:
 		r.is(id, at, renewNone*r.every(row.URI))
 	default:
+		if out.Written && out.Version < at {
+			r.onTheWay(id, out.Version)
+		}
 		r.is(id, out.Version, twophase.Version(out.Files/renewFiles))
 	}
 	if kept := (extracts{c, id}); out.Written && !kept.wanted() {

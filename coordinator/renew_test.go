@@ -218,3 +218,38 @@ func TestOlderExtractIsPutBack(t *testing.T) {
 	}
 	w.check(closedRun{})
 }
+
+// TestRenewalsOfIgnoredRecords: the fold ignores records that came too late. They name tables
+// that are none, and versions that a table does not come to: it gets its turn once for those.
+func TestRenewalsOfIgnoredRecords(t *testing.T) {
+	t.Parallel()
+	for _, held := range []bool{false, true} {
+		w := &tended{world: &world{}}
+		w.cfg.Limits.FileExtractEvery = 5
+		w.open(t)
+		w.create("a", twophase.ModeOpen)
+		w.settle()
+		id := w.info("a").ID
+		if held {
+			if err := w.catalog.Append(w.ctx(), &twophase.Frozen{Table: id, Cause: twophase.CauseContradiction, Detail: "test"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.catalog.Noticed(&twophase.Entry{Records: []twophase.Record{
+			&twophase.Registered{Table: "t-0000000000000001", Name: "a", URI: w.info("a").URI, Version: 3},
+			&twophase.Range{Table: id, From: 1, To: 100},
+		}})
+		if turns := w.catalog.RenewDue(w.ctx(), 50); turns > 1 {
+			t.Errorf("frozen %v: %d turns for versions that nobody recorded", held, turns)
+		}
+		if held {
+			continue
+		}
+		w.grow("a", 1)
+		w.settle()
+		w.catalog.Noticed(&twophase.Entry{Records: []twophase.Record{&twophase.Range{Table: id, From: 2, To: 101}}})
+		if turns := w.catalog.RenewDue(w.ctx(), 50); turns > 1 {
+			t.Errorf("%d turns for another one", turns)
+		}
+	}
+}
