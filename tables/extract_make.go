@@ -212,7 +212,7 @@ func (w *renewal) begin(ctx context.Context) (Renewed, error) {
 		if err != nil {
 			return none, err
 		}
-		if x.stands(longer, x.version) { // others have written a checkpoint since
+		if x.stands(longer, x.version) && longer.holds(x.version+1, below) { // others have written a checkpoint since
 			w.listing = longer
 			return none, w.goOn(x, x.version)
 		}
@@ -237,8 +237,8 @@ func (w *renewal) beginAt(ctx context.Context, c *ListedCheckpoint) error {
 	r := newReplay(w.l.URI)
 	r.what, r.live = LiveActions, &viewFiles{rest: newLiveSet()}
 	if c != nil {
-		if err := w.l.readCheckpoint(ctx, r, *c); err != nil {
-			return err
+		if err := w.l.readCheckpoint(ctx, r, *c); err != nil || r.others {
+			return err // of another object than the listed one nothing is made
 		}
 	}
 	w.r, w.next, w.base = r, w.newest.version+1, w.newest

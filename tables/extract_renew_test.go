@@ -1,6 +1,7 @@
 package tables_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/txcoord/txcoord/tables"
+	"github.com/txcoord/txcoord/tables/objstore"
 	"github.com/txcoord/txcoord/twophase"
 )
 
@@ -198,6 +200,61 @@ func TestRenewalComparesCommits(t *testing.T) {
 	if fault, ok := errors.AsType[*tables.LogError](err); !ok || fault.Fault != tables.Empty || string(s.b) != string(before) {
 		t.Errorf("nothing is known, and it is empty: %v", err)
 	}
+}
+
+// TestRenewalBehindACleanedLog: where somebody else has written a checkpoint since, and removed
+// commits below it, an extract is made of that checkpoint.
+func TestRenewalBehindACleanedLog(t *testing.T) {
+	k := plainKept(t)
+	s := k.shelf()
+	k.commit(addLine("a"))
+	k.renew(1, tables.Renewal{})
+	for _, f := range []string{"b", "c", "d"} {
+		k.commit(addLine(f))
+	}
+	k.foreignCheckpoint(s)
+	k.commit(addLine("e"))
+	k.drop(name(3, "json"))
+	want := tables.Renewed{Version: 5, Files: 5, Written: true}
+	if got := k.renew(tables.Latest, tables.Renewal{}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	k.loadsAlike(tables.Latest)
+}
+
+// swapped has another object at a key, as whoever reads it sees, but not in listings.
+type swapped struct {
+	objstore.Store
+	key, by string
+}
+
+func (s swapped) Get(ctx context.Context, key string, of objstore.Range) ([]byte, objstore.Info, error) {
+	if key == s.key {
+		key = s.by
+	}
+	return s.Store.Get(ctx, key, of)
+}
+
+// TestRenewalOfASwappedCheckpoint: no extract is made of a checkpoint that was another object
+// when it was read than when it was listed: that one may be put back.
+func TestRenewalOfASwappedCheckpoint(t *testing.T) {
+	k := plainKept(t)
+	s := k.shelf()
+	k.commit(addLine("a"))
+	foreign := k.foreignCheckpoint(s)
+	k.commit(addLine("b"))
+	folder := tableKey + "/_delta_log/"
+	k.put("other", k.get(foreign.Name))
+	cfg := k.log.LogConfig
+	cfg.Store = swapped{cfg.Store, folder + foreign.Name, folder + "other"}
+	got, err := tables.NewLog(cfg).RenewExtract(t.Context(), tables.Latest, tables.Renewal{MaxBytes: 1 << 20})
+	if err != nil || got.Version != twophase.NoVersion || s.puts != 0 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if got := k.renew(tables.Latest, tables.Renewal{}); !got.Written || s.puts != 1 {
+		t.Errorf("once it is the listed one: %+v", got)
+	}
+	k.loadsAlike(tables.Latest)
 }
 
 // TestNoRenewal: where an extract would say too little, or take too much.

@@ -157,6 +157,16 @@ func (l *Listing) Reads(v twophase.Version) bool {
 	return true
 }
 
+// holds reports whether all commits from one version to another are listed.
+func (l *Listing) holds(from, to twophase.Version) bool {
+	for v := from; v <= to; v++ {
+		if _, ok := l.Commit(v); !ok {
+			return false
+		}
+	}
+	return true
+}
+
 // Above reports whether there is a commit or a checkpoint, complete or not, at or
 // above a version (R9).
 func (l *Listing) Above(v twophase.Version) bool {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/txcoord/txcoord/tables/objstore"
@@ -58,6 +57,7 @@ func (l *Log) readCheckpointFile(ctx context.Context, r *replay, v twophase.Vers
 	}
 	switch {
 	case err == nil:
+		r.others = r.others || !source.only(f.ETag)
 		return nil
 	case source.failed != nil && !errors.Is(source.failed, objstore.ErrNotFound):
 		return fmt.Errorf("read checkpoint %s of table %s: %w", strings.TrimPrefix(f.Key, l.prefix), l.URI, source.failed)
@@ -71,23 +71,4 @@ func (l *Log) badCheckpoint(v twophase.Version, key string, err error) error {
 	e := l.fault(BadCheckpoint, strings.TrimPrefix(key, l.prefix), err)
 	e.Version = v
 	return e
-}
-
-// jsonLines reads a V2 checkpoint in JSON.
-func jsonLines(source io.ReaderAt, size int64, yield func([]byte) error) error {
-	text := make([]byte, size)
-	if _, err := source.ReadAt(text, 0); err != nil && !errors.Is(err, io.EOF) {
-		return err
-	}
-	for number := 1; len(text) > 0; number++ {
-		var line []byte
-		line, text = cutLine(text)
-		if blank(line) {
-			continue
-		}
-		if err := yield(line); err != nil {
-			return fmt.Errorf("line %d: %w", number, err)
-		}
-	}
-	return nil
 }

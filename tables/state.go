@@ -186,6 +186,8 @@ type replay struct {
 	read func(v twophase.Version, raw []byte, object objstore.Info) error
 	// definitions are those that were settled.
 	definitions []definedAt
+	// others: a file of the checkpoint was not the listed object any more when it was read.
+	others bool
 	// recorded: the commits are durable, since a journal says what they hold.
 	recorded bool
 	live     *viewFiles
