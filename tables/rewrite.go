@@ -312,7 +312,7 @@ func (r *rewriting) rowIDs() error {
 			return fmt.Errorf("render a version: row ids: %w", err)
 		}
 	}
-	if client < 0 && w.mark == start {
+	if client < 0 && w.mark == start && (r.tail.marked || !w.gave) {
 		return nil
 	}
 	if client < 0 {

@@ -330,6 +330,32 @@ func TestRowTrackingWithoutMark(t *testing.T) {
 	}
 }
 
+// Files without rows take no ids. Those that come after them get the first ones, and never any
+// above the mark that the log has.
+func TestRowTrackingOfEmptyFiles(t *testing.T) {
+	const none = `{"rowIdHighWaterMark":-1}`
+	unmarked := func() *fixture {
+		return newFixture(t).commit(featureProtocol(nil, []string{"rowTracking", "domainMetadata"}), metaOf(schemaJSON, nil, ""))
+	}
+	f := unmarked()
+	for i, c := range []struct {
+		rows int
+		want []string
+	}{
+		{0, []string{"add f0 0@1", none}}, {0, []string{"add f1 0@2"}}, {3, []string{"add f2 0@3", `{"rowIdHighWaterMark":2}`}}, {0, []string{"add f3 3@4"}},
+	} {
+		if diff := cmp.Diff(c.want, rowsOf(t, f.publish(blindly(addRows(fmt.Sprint("f", i), c.rows))).Data)); diff != "" {
+			t.Errorf("file %d (-want +got):\n%s", i, diff)
+		}
+	}
+
+	f = unmarked().commit(addRows("theirs", 0, `"baseRowId":0,"defaultRowCommitVersion":1`)) // raises no mark there either
+	want := []string{"add x 68719476736@2", `{"rowIdHighWaterMark":68719476735}`}
+	if diff := cmp.Diff(want, rowsOf(t, f.publish(blindly(addRows("x", 0))).Data)); diff != "" {
+		t.Errorf("behind another engine's (-want +got):\n%s", diff)
+	}
+}
+
 // Ids would begin again below zero.
 func TestRowTrackingRefusesMoreRowsThanIDs(t *testing.T) {
 	for records, ok := range map[int]bool{1 << 36: true, 1<<36 + 1: false, math.MaxInt64: false} {

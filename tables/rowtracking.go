@@ -81,14 +81,18 @@ func given(adds []stagedRows, mark int64) (low int64) {
 	}
 }
 
-// rowWriter gives out row ids in one version.
+// rowWriter gives out row ids in one version. Where there is no mark yet it writes one with the
+// first, also of a file without rows, which raises none: the next would be above 2^36 otherwise
+// (start), and above every mark that stands in the log.
 type rowWriter struct {
 	tail    *Tail
 	version twophase.Version
 	place   place
 	// begin is the mark of the version below, mark that of this one.
 	begin, mark int64
-	line        line
+	// gave: an add got a new id, be it for no rows.
+	gave bool
+	line line
 }
 
 // rowTxn is what the ids of one transaction's adds are told apart by.
@@ -119,7 +123,7 @@ func (w *rowWriter) add(text []byte, txn *rowTxn) ([]byte, error) {
 		ids.version = l.rows.version
 	}
 	if !kept {
-		ids.base = w.mark + 1
+		ids.base, w.gave = w.mark+1, true
 		w.mark += min(records, maxRecords)
 	}
 	return w.write(text, "add", ids)
