@@ -229,9 +229,9 @@ const (
 	FreezeCause_FREEZE_CAUSE_CONTRADICTION FreezeCause = 4
 	// An operator froze it.
 	FreezeCause_FREEZE_CAUSE_OPERATOR FreezeCause = 5
-	// The staged part of a decided transaction is gone or damaged. Thaws by itself
-	// when the part is back; or an operator gives the change up (ResolveTable with
-	// `give_up`).
+	// The staged part of a decided transaction is gone or damaged, or this build can
+	// make no version of it. Thaws by itself when the part is back, or a build comes that
+	// can; or an operator gives the change up (ResolveTable with `give_up`).
 	FreezeCause_FREEZE_CAUSE_LOST FreezeCause = 6
 )
 

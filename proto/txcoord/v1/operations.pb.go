@@ -146,7 +146,7 @@ const (
 	FindingCode_FINDING_CODE_STORE_TROUBLE FindingCode = 18
 	// The staged part of a decided transaction is gone or damaged, so that its change
 	// cannot be published on the table; `file` is where it lay, a key of the store or
-	// the URI of an object.
+	// the URI of an object. Or it is there, and this build can make no version of it.
 	FindingCode_FINDING_CODE_PART_LOST FindingCode = 19
 	// A key that has lost many attempts goes first: commits of others on the table are
 	// decided after its next one. It passes by itself.
