@@ -159,7 +159,9 @@ func ringLife(key string) string {
 // findObjects goes through the catalog's folder. Manifests stay: they are its history.
 func (g *collector) findObjects(ctx context.Context) error {
 	root := g.c.own.key("")
-	linked := func(key string) { g.skip("%s: it is a symbolic link, which is not followed: put what it stands for in its place, if that is the catalog's, or else remove it", strings.TrimPrefix(key, root)) }
+	linked := func(key string) {
+		g.skip("%s: it is a symbolic link, which is not followed: put what it stands for in its place, if that is the catalog's, or else remove it", strings.TrimPrefix(key, root))
+	}
 	for e, err := range g.c.own.store.List(ctx, objstore.ListOptions{Prefix: root, Linked: linked}) {
 		if err != nil {
 			return g.c.objectsError("", err)

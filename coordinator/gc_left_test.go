@@ -41,7 +41,9 @@ func TestGarbageNamesLinks(t *testing.T) {
 		r := w.gc(coordinator.GarbageRequest{Remove: remove, FormerJournals: true})
 		want := w.rubbish
 		for name := range links {
-			if !slices.ContainsFunc(r.Skipped, func(s string) bool { return strings.HasPrefix(s, name+": it is a symbolic link, which is not followed: put") }) {
+			if !slices.ContainsFunc(r.Skipped, func(s string) bool {
+				return strings.HasPrefix(s, name+": it is a symbolic link, which is not followed: put")
+			}) {
 				t.Errorf("%s is not named: %v", name, r.Skipped)
 			}
 		}
