@@ -206,27 +206,36 @@ func (w *renewal) begin(ctx context.Context) (Renewed, error) {
 		if w.at-x.version < w.o.AtLeast {
 			return Renewed{Version: x.version, Files: len(x.plain) + len(x.vectors)}, nil
 		}
-		return none, w.goOn(x, below)
+		if w.goOn(x, below) == nil {
+			return none, nil
+		}
 	case x != nil && x.table == l.URI && x.version < below && below-x.version < maxRenewed:
 		longer, err := l.List(ctx, x.version)
 		if err != nil {
 			return none, err
 		}
 		if x.stands(longer, x.version) && longer.holds(x.version+1, below) { // others have written a checkpoint since
-			w.listing = longer
-			return none, w.goOn(x, x.version)
+			if w.goOn(x, x.version) == nil {
+				w.listing = longer
+				return none, nil
+			}
 		}
 	}
 	return none, w.beginAt(ctx, c)
 }
 
-// goOn begins with an extract.
+// goOn begins with an extract. An error: its definitions mean nothing to this build, and it is
+// made anew.
 func (w *renewal) goOn(x *extract, checkpoint twophase.Version) error {
-	w.r, w.next, w.base = newReplay(w.l.URI), x.version+1, x.base
+	r := newReplay(w.l.URI)
+	if err := r.takeExtract(w.l, x, checkpoint); err != nil {
+		return err
+	}
+	w.r, w.next, w.base = r, x.version+1, x.base
 	for i, sum := range x.commits {
 		w.sums[x.from+twophase.Version(i)] = sum
 	}
-	return w.r.takeExtract(w.l, x, checkpoint)
+	return nil
 }
 
 // beginAt begins with a checkpoint that is not large, or with the first commit.
