@@ -5,6 +5,7 @@
 package sim
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -143,6 +144,7 @@ func (o *Objects) write(ctx context.Context, key string, write func(ctx context.
 func (o *Objects) PutIfAbsent(ctx context.Context, key string, data []byte) error {
 	var sent atomic.Int32
 	var ours atomic.Bool
+	data = bytes.Clone(data) // what lands late is read after the answer
 	send := func(ctx context.Context) remote.Sent {
 		if sent.Add(1) > 1 {
 			o.twice(key)

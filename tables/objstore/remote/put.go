@@ -73,8 +73,17 @@ func (s *Store) decided(ctx context.Context, key string, data []byte, c objstore
 		held, holder, err := s.head(ctx, key)
 		return held.ETag, err == nil && holder == token
 	}
+	// The one that comes too late is refused, unless it has no condition: it would put back
+	// what has been replaced since. And it is read after the answer.
+	hedge := s.cfg.HedgeAfter
+	if _, replaces := c.ETag(); !replaces && !c.IsAbsent() {
+		hedge = 0
+	}
+	if hedge > 0 {
+		data = bytes.Clone(data)
+	}
 	for n, wait := 1, 30*time.Millisecond; ; n, wait = n+1, 2*wait {
-		a := Hedged(ctx, s.cfg.HedgeAfter, send, landed)
+		a := Hedged(ctx, hedge, send, landed)
 		if a.Err == nil || a.Verdict != Undecided || n == maxUndecided || !sleep(ctx, jitter(wait)) {
 			return a
 		}

@@ -5,6 +5,7 @@ package s3obj_test
 import (
 	"os"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -56,12 +57,22 @@ func open(t objtest.T, cfg s3obj.Config) handle {
 	return handle{s, cfg}
 }
 
+// Also where each put is sent twice at once.
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	s := servers.StartVersity(t)
-	objtest.Run(t, objtest.Config{
-		New:     func(lt objtest.T) objstore.Store { return open(lt, config(t, s)) },
-		Reopen:  func(t objtest.T, s objstore.Store) objstore.Store { return open(t, s.(handle).cfg) },
-		Without: map[objtest.Capability]string{objtest.Nesting: "versitygw keeps objects as files; S3 itself nests"},
-	})
+	for name, hedge := range map[string]time.Duration{"once": 0, "hedged": 1} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			objtest.Run(t, objtest.Config{
+				New: func(lt objtest.T) objstore.Store {
+					cfg := config(t, s)
+					cfg.HedgeAfter = hedge
+					return open(lt, cfg)
+				},
+				Reopen:  func(t objtest.T, s objstore.Store) objstore.Store { return open(t, s.(handle).cfg) },
+				Without: map[objtest.Capability]string{objtest.Nesting: "versitygw keeps objects as files; S3 itself nests"},
+			})
+		})
+	}
 }
