@@ -21,6 +21,9 @@ func (x *extractor) add(a *fileAction) {
 		x.vectors = append(x.vectors, pair{HashPath(a.path), dv})
 		return
 	}
+	if n := len(x.plain); n == cap(x.plain) { // append would leave five times as much behind
+		x.plain = slices.Grow(x.plain, max(n, 1024))
+	}
 	x.plain = append(x.plain, HashPath(a.path))
 }
 

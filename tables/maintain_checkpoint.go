@@ -79,7 +79,7 @@ type checkpointWriter struct {
 	out   *Checkpoint
 	// expiry: a file removed before it is no tombstone any more. Milliseconds.
 	expiry int64
-	// live gathers the live files.
+	// live gathers the live files, for an extract and to find those that are there twice.
 	live extractor
 }
 
@@ -88,7 +88,9 @@ func (w *checkpointWriter) keeps(a *fileAction) (bool, error) {
 	if a.line.kind == kindAdd {
 		w.out.Adds++
 		w.out.Actions++
-		w.live.add(a)
+		if w.k.log.Extracts != nil || w.s.source.checkpoint != nil { // what commits name counts once
+			w.live.add(a)
+		}
 		return true, nil
 	}
 	at, err := deletedAt(a.line.body)
