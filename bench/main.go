@@ -20,7 +20,8 @@
 //
 // With -stores sim the stores take the time of S3 and DynamoDB (a put half the time
 // 60 ms, a key 8 ms), which is mostly waiting; -run B1,B2, as B6 needs a store that
-// outlives its process.
+// outlives its process. With -stores sim-etcd a request for a key takes others along,
+// as etcd's do, in the same time.
 //
 // The figures go to standard output, with -json FILE also to a file. What does not
 // hold water ends the run: a version that is lost, torn or doubled is reported
@@ -103,6 +104,7 @@ type options struct {
 	json, profile   string
 	strict          bool
 	simulated       bool
+	keysAlong       bool
 	etcd            string
 	config          scenario.Config
 	upkeep          upkeep.Config
@@ -141,17 +143,20 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	f.IntVar(&o.upkeep.Versions, "versions", 2_000, "replay: versions in the log")
 	f.StringVar(&o.config.Dir, "dir", "", "where tables and stores go; a fresh folder that is removed afterwards if empty")
 	f.StringVar(&o.json, "json", "", "also write the figures to this file")
-	stores := f.String("stores", "local", "local: files and a file; sim: as slow as S3 and DynamoDB")
+	stores := f.String("stores", "local", "local: files and a file; sim: as slow as S3 and DynamoDB; sim-etcd: as slow as these, with keys that go along with others, as in etcd")
 	f.StringVar(&o.etcd, "etcd", "", "host:port of an etcd that runs: journals, and dstor's entries, go there, below bench/")
 	f.StringVar(&o.profile, "profile", "", "folder for profiles of the servers' processor")
 	f.BoolVar(&o.strict, "strict", false, "fail if a goal is missed")
 	if err := f.Parse(args); err != nil {
 		return o, err
 	}
-	if *stores != "local" && *stores != "sim" {
-		return o, fmt.Errorf("-stores %q: there are local and sim", *stores)
+	switch *stores {
+	case "local":
+	case "sim", "sim-etcd":
+		o.simulated, o.keysAlong = true, *stores == "sim-etcd"
+	default:
+		return o, fmt.Errorf("-stores %q: there are local, sim and sim-etcd", *stores)
 	}
-	o.simulated = *stores == "sim"
 	if o.etcd != "" && o.simulated {
 		return o, errors.New("-etcd goes without -stores sim, whose journals are in memory")
 	}
@@ -307,10 +312,10 @@ func contenders(ctx context.Context, o options) ([]contend.Contender, error) {
 			all[name] = contend.Txcoord{
 				Label: name, Objects: openFiles, Mode: mode, Wait: wait, Launch: func(dir string) (contend.Running, error) { return launch(dir) },
 				Counting: func(dir string) (contend.Running, error) {
-					return self.Launch(dir, self.Options{Simulated: o.simulated, Etcd: o.etcd})
+					return self.Launch(dir, o.stores(self.Options{}))
 				},
 				Stall: func(dir string) (contend.Running, error) {
-					return self.Launch(dir, self.Options{Simulated: o.simulated, Stalls: true, Etcd: o.etcd})
+					return self.Launch(dir, o.stores(self.Options{Stalls: true}))
 				},
 			}
 		}
@@ -387,7 +392,7 @@ type launch func(dir string, flags ...string) (contend.Running, error)
 func launcher(ctx context.Context, o options) (launch, error) {
 	if o.profile != "" || o.simulated {
 		return func(dir string, _ ...string) (contend.Running, error) {
-			return self.Launch(dir, self.Options{Profile: profileOf(o, dir), Simulated: o.simulated, Etcd: o.etcd})
+			return self.Launch(dir, o.stores(self.Options{Profile: profileOf(o, dir)}))
 		}, os.MkdirAll(cmp.Or(o.profile, o.config.Dir), 0o755)
 	}
 	binary := filepath.Join(o.config.Dir, "txcoord")
@@ -432,5 +437,11 @@ func (o options) openObjects(dir string) (objstore.Store, error) {
 }
 
 func (o options) openKeys(dir string) (lock.Store, error) {
-	return self.OpenKeys(dir, self.Options{Simulated: o.simulated, Etcd: o.etcd})
+	return self.OpenKeys(dir, o.stores(self.Options{}))
+}
+
+// stores are the options of a server with the stores that the flags choose.
+func (o options) stores(with self.Options) self.Options {
+	with.Simulated, with.KeysAlong, with.Etcd = o.simulated, o.keysAlong, o.etcd
+	return with
 }

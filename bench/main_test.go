@@ -140,9 +140,24 @@ func TestRunSimulated(t *testing.T) {
 			t.Errorf("%q is not in:\n%s", want, out.String())
 		}
 	}
-	for _, args := range [][]string{{"-stores", "other"}, {"-stores", "sim", "-run", "B6"}} {
+	for _, args := range [][]string{{"-stores", "other"}, {"-stores", "sim", "-run", "B6"}, {"-stores", "sim-etcd", "-run", "B6"}} {
 		if err := run(t.Context(), args, &out, t.Output()); err == nil || !strings.Contains(err.Error(), "-stores") {
 			t.Errorf("%q: %v", args, err)
+		}
+	}
+}
+
+// As in etcd, payloads go along with the entry: a transaction is two requests for keys,
+// and the removal of its payloads.
+func TestRunSimulatedEtcd(t *testing.T) {
+	var out strings.Builder
+	err := run(t.Context(), []string{"-run", "B1", "-stores", "sim-etcd", "-contenders", "txcoord", "-rounds", "1", "-transactions", "2", "-tables", "2"}, &out, t.Output())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`(?m)bare .* \S+  +key put 2, put 2$`, `(?m)txcoord .* \S+  +key along 1, key delete 1, key put 2, put 3$`} {
+		if !regexp.MustCompile(want).MatchString(out.String()) {
+			t.Errorf("%q is not in:\n%s", want, out.String())
 		}
 	}
 }

@@ -35,7 +35,7 @@ func variants(o options, launch launch, all map[string]contend.Contender) {
 // variant has the benchmark's own server with these options, and without simulated stores
 // and profile the real one.
 func variant(o options, c contend.Txcoord, name string, with self.Options, real func(dir string) (contend.Running, error)) contend.Txcoord {
-	with.Simulated, with.Etcd = o.simulated, o.etcd
+	with = o.stores(with)
 	c.Label, c.Stall = name, nil
 	c.Counting = func(dir string) (contend.Running, error) { return self.Launch(dir, with) }
 	c.Launch = func(dir string) (contend.Running, error) {

@@ -18,6 +18,9 @@ type Options struct {
 	Profile string
 	// Simulated makes its stores as slow as those behind a network.
 	Simulated bool
+	// KeysAlong: the simulated key-value store takes keys along with an entry, as etcd does,
+	// and is otherwise as quick as the one that does not, as DynamoDB.
+	KeysAlong bool
 	// Stalls: its object store can be made to fail. Then it has the limits that txcoord
 	// has, also what it does by the clock.
 	Stalls bool
@@ -45,7 +48,7 @@ func Launch(dir string, o Options) (contend.Running, error) {
 	p, err := contend.NewProcess(binary, dir, func(address string) []string {
 		return []string{
 			Command, "-listen", address, "-counts", counts, "-dir", dir, "-profile", o.Profile, fmt.Sprintf("-simulated=%t", o.Simulated),
-			fmt.Sprintf("-stalls=%t", o.Stalls), "-etcd", o.Etcd, fmt.Sprintf("-ungathered=%t", o.Ungathered), "-hedge", o.Hedge.String(),
+			fmt.Sprintf("-keys-along=%t", o.KeysAlong), fmt.Sprintf("-stalls=%t", o.Stalls), "-etcd", o.Etcd, fmt.Sprintf("-ungathered=%t", o.Ungathered), "-hedge", o.Hedge.String(),
 		}
 	})
 	if err != nil {

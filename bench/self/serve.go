@@ -52,6 +52,7 @@ func parse(args []string) (options, error) {
 	f.StringVar(&o.dir, "dir", "", "the warehouse, which holds the store as well")
 	f.StringVar(&o.Profile, "profile", "", "file for a profile of the processor")
 	f.BoolVar(&o.Simulated, "simulated", false, "stores that are as slow as those behind a network")
+	f.BoolVar(&o.KeysAlong, "keys-along", false, "a simulated key-value store that takes keys along with an entry")
 	f.BoolVar(&o.Stalls, "stalls", false, "an object store that can be made to fail")
 	f.StringVar(&o.Etcd, "etcd", "", "host:port of an etcd for the store")
 	f.BoolVar(&o.Ungathered, "ungathered", false, "waits before no entry for those whom the one before has answered")
@@ -188,6 +189,8 @@ func OpenObjects(dir string, simulated bool) (objstore.Store, error) {
 // an etcd.
 func OpenKeys(dir string, o Options) (lock.Store, error) {
 	switch {
+	case o.Simulated && o.KeysAlong:
+		return sim.KeysAlong(memstore.New(memstore.Config{}), sim.S3().Key), nil
 	case o.Simulated:
 		return sim.Keys(memstore.New(memstore.Config{}), sim.S3().Key), nil
 	case o.Etcd != "":

@@ -204,7 +204,7 @@ func (o *Objects) List(ctx context.Context, opts objstore.ListOptions) iter.Seq2
 	}
 }
 
-// Keys makes a key-value store slow. It writes one key per request.
+// Keys makes a key-value store slow. It writes one key per request, as DynamoDB does.
 func Keys(s lock.Store, l Latency) lock.Store { return keys{s, l} }
 
 type keys struct {
@@ -246,3 +246,26 @@ func (k keys) Delete(ctx context.Context, key string) error {
 
 // Close implements lock.Store.
 func (k keys) Close() error { return k.store.Close() }
+
+// KeysAlong makes a key-value store slow that takes other keys along with one that has a
+// condition, in one request and its time, as etcd does.
+func KeysAlong(s Batching, l Latency) lock.Store { return keysAlong{keys{s, l}, s} }
+
+// Batching is a store that can do that.
+type Batching interface {
+	lock.Store
+	lock.Batcher
+}
+
+type keysAlong struct {
+	keys
+	batches lock.Batcher
+}
+
+// PutBatch implements lock.Batcher.
+func (k keysAlong) PutBatch(ctx context.Context, key string, value []byte, c lock.Condition, with []lock.Write) (lock.Revision, error) {
+	if err := k.wait(ctx); err != nil {
+		return "", err // It is not carried out.
+	}
+	return k.batches.PutBatch(ctx, key, value, c, with)
+}

@@ -63,6 +63,15 @@ func TestSlowStoresConform(t *testing.T) {
 			},
 		})
 	})
+	t.Run("keys along", func(t *testing.T) {
+		locktest.Run(t, locktest.Config{
+			New: func(locktest.T) lock.Store {
+				return sim.KeysAlong(memstore.New(memstore.Config{MaxValue: 1000}), quick.Key)
+			},
+			MaxValue: 1000,
+			Without:  map[locktest.Capability]string{locktest.Reopening: "memory", locktest.LosingReplies: "memory"},
+		})
+	})
 }
 
 func TestOutage(t *testing.T) {
