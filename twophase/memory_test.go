@@ -22,6 +22,8 @@ type long struct {
 	tables []twophase.TableID
 	dice   *rand.Rand
 	made   int
+	// kept, if set, gets the entries.
+	kept *[][]byte
 }
 
 func newLong(tb testing.TB, tables int) *long {
@@ -47,6 +49,9 @@ func (l *long) fold(records []twophase.Record) {
 		Catalog: "cat", Incarnation: "inc", Position: l.state.Next(), Previous: l.state.Previous(), Time: twophase.Time(1.8e12) + twophase.Time(l.state.Next()),
 	}}
 	b := e.Encode()
+	if l.kept != nil {
+		*l.kept = append(*l.kept, b)
+	}
 	e, err := twophase.DecodeEntry(b)
 	if err == nil {
 		err = l.state.Apply(e, twophase.HashOf(b))

@@ -84,6 +84,8 @@ func cutSettled(b []byte) (runs [][]byte, rest []byte) {
 func (seg *Segment) skim(run []byte) (sorted bool, err error) {
 	u := unpacker{b: run}
 	sorted = true
+	n := len(run) / usualOutcome
+	seg.ids, seg.settled, seg.ranges = slices.Grow(seg.ids, n), slices.Grow(seg.settled, n), slices.Grow(seg.ranges, n)
 	for lastAt, lastIndex := uint64(0), uint64(0); len(u.b) > 0; {
 		id := u.txn()
 		b := settled(u.raw(u.count(1)))
@@ -101,6 +103,10 @@ func (seg *Segment) skim(run []byte) (sorted bool, err error) {
 	}
 	return sorted, nil
 }
+
+// usualOutcome is what a settled outcome with its transaction takes in a segment, at the
+// least, in a catalog of small transactions.
+const usualOutcome = 100
 
 // segment names one by its kind and its place among those of the kind.
 type segment struct {
