@@ -81,7 +81,8 @@ type MaintainReport struct {
 
 // CheckpointReport is about the table's newest checkpoint.
 type CheckpointReport struct {
-	// Before is the version of the newest one before; NoVersion if there was none.
+	// Before is the version of the newest one before that is not bad; NoVersion if there was
+	// none.
 	// Interval is how many versions apart the table wants them.
 	Before   twophase.Version
 	Interval twophase.Version
@@ -98,6 +99,9 @@ type CheckpointReport struct {
 	Bytes    int64
 	Sidecars int
 	Reused   int
+	// PassedOver names the files of checkpoints that are bad and were not used, and what is
+	// wrong with each. They stay.
+	PassedOver []string
 }
 
 // CleanUpReport is about the expired part of the log.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/txcoord/txcoord/tables"
@@ -47,17 +48,44 @@ func (j *upkeepJob) run(ctx context.Context) error {
 	if err := j.begin(); err != nil {
 		return err
 	}
-	defer func() { j.report.BytesRead, j.report.BytesWritten = j.keeper.Traffic() }()
+	defer j.tellKeeper()
 	if !j.asked && !j.far(ctx) {
 		return nil
 	}
-	if err := j.look(ctx); err != nil {
-		return j.wrong(ctx, err)
-	}
-	if err := j.checkpoint(ctx); err != nil {
+	if err := j.lookAndCheckpoint(ctx); err != nil {
 		return j.wrong(ctx, err)
 	}
 	return j.wrong(ctx, j.cleanUp(ctx))
+}
+
+// lookAndCheckpoint begins again where the checkpoint that it went by turns out to be bad:
+// the keeper knows that then, and goes by an older one.
+func (j *upkeepJob) lookAndCheckpoint(ctx context.Context) error {
+	for {
+		if err := j.look(ctx); err != nil {
+			return err
+		}
+		err := j.checkpoint(ctx)
+		if bad, ok := errors.AsType[*tables.LogError](err); !ok || bad.Fault != tables.BadCheckpoint {
+			return err
+		}
+	}
+}
+
+// tellKeeper says what the keeper has seen.
+func (j *upkeepJob) tellKeeper() {
+	j.report.BytesRead, j.report.BytesWritten = j.keeper.Traffic()
+	for _, bad := range j.keeper.PassedOver() {
+		j.m.c.log.Warn("a checkpoint of the table is bad, and was not used", "table", j.at.info.URI, "error", bad)
+		j.report.Checkpoint.PassedOver = append(j.report.Checkpoint.PassedOver, badText(bad))
+	}
+}
+
+// badText names a bad checkpoint's file, and what is wrong with it.
+func badText(bad *tables.LogError) string {
+	named := *bad
+	named.Table = ""
+	return strings.TrimPrefix(named.Error(), "table : ")
 }
 
 // begin takes the table's row and opens its log.
@@ -193,6 +221,8 @@ func (j *upkeepJob) checkpoint(ctx context.Context) error {
 		out.Skipped = "the table is open, and checkpoints of open tables are left to others"
 	case s.Checkpoint == s.At:
 		out.Skipped = "the version has one"
+	case s.Taken:
+		out.Skipped = "a bad checkpoint of the version has the name; the next version can have one"
 	case j.at.identity == twophase.Hash{}:
 		out.Skipped = "the commit of the recorded version is gone"
 	case !j.asked && !s.Due():

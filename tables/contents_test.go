@@ -102,13 +102,13 @@ func TestLegalCheckpointContents(t *testing.T) {
 	}
 }
 
-// TestMaintainingSpoiledCheckpoints: neither is a checkpoint made of such a one, nor is
-// anything removed that it stands for, nor does a try leave anything behind.
+// TestMaintainingSpoiledCheckpoints: no checkpoint is made of such a one. Where the commits are
+// there one is made of these, and otherwise nothing is put, nor removed, nor left behind.
 func TestMaintainingSpoiledCheckpoints(t *testing.T) {
 	for _, policy := range []string{"v2", "classic"} {
 		k := v2Table(t, "")
 		k.commit(addLine("a"), addDV("b", "x"))
-		main := k.checkpoint().Name
+		main, first := k.checkpoint().Name, k.get("00000000000000000000.json")
 		k.commit(metaOf(schemaJSON, nil, `"delta.checkpointPolicy":"`+policy+`"`), addLine("c"))
 		rows := k.rows(main)
 		k.drop(main)
@@ -129,12 +129,22 @@ func TestMaintainingSpoiledCheckpoints(t *testing.T) {
 			t.Run(policy+"/"+name, func(t *testing.T) {
 				k.put("_sidecars/again.parquet", content)
 				k.put("00000000000000000001.checkpoint.80a083e8-7026-4e79-81be-64bd76c43a11.json", text(c.rows...))
-				before := k.names()
-				keeper := tables.NewKeeper(k.cfg)
-				s, err := keeper.Survey(t.Context(), tables.Latest)
-				if err == nil {
-					_, err = keeper.Checkpoint(t.Context(), s, nil)
+				if _, err := tables.NewKeeper(k.cfg).DifferingCheckpoints(t.Context()); !strings.Contains(fmt.Sprint(err), c.says) {
+					t.Errorf("compared with the commits: %v, want …%s…", err, c.says)
 				}
+				whole := k.clone()
+				want := whole.seen()
+				made, passedOver, err := whole.maintained()
+				if err != nil || len(passedOver) != 1 || !strings.Contains(passedOver[0].Error(), c.says) || made.Existed {
+					t.Errorf("beside the commits: %+v, %v, passed over %v", made, err, passedOver)
+				}
+				whole.wants(want)
+				whole.without(isCommit).wants(want)
+
+				k.drop("00000000000000000000.json")
+				defer k.put("00000000000000000000.json", first)
+				before := k.names()
+				_, _, err = k.maintained()
 				bad, ok := errors.AsType[*tables.LogError](err)
 				if !ok || bad.Fault != tables.BadCheckpoint || !strings.Contains(err.Error(), c.says) {
 					t.Errorf("got %v, want …%s…", err, c.says)
@@ -142,10 +152,53 @@ func TestMaintainingSpoiledCheckpoints(t *testing.T) {
 				if diff := cmp.Diff(before, k.names()); diff != "" {
 					t.Error(diff)
 				}
-				if _, err := keeper.DifferingCheckpoints(t.Context()); !strings.Contains(fmt.Sprint(err), c.says) {
-					t.Errorf("compared with the commits: %v, want …%s…", err, c.says)
-				}
 			})
 		}
+	}
+}
+
+// maintained makes a checkpoint of the newest version as maintenance does: a bad one that it
+// would be made of may show when it is surveyed, or when it is read.
+func (k *kept) maintained() (*tables.Checkpoint, []*tables.LogError, error) {
+	keeper := tables.NewKeeper(k.cfg)
+	for {
+		s, err := keeper.Survey(k.t.Context(), tables.Latest)
+		if err != nil {
+			return nil, keeper.PassedOver(), err
+		}
+		made, err := keeper.Checkpoint(k.t.Context(), s, nil)
+		if bad, ok := errors.AsType[*tables.LogError](err); !ok || bad.Fault != tables.BadCheckpoint {
+			return made, keeper.PassedOver(), err
+		}
+	}
+}
+
+// TestBadCheckpointOfTheVersion: a classic one has the only name that ours could have, so the
+// next version has to come. One with sidecars can stand beside it. The bad file stays.
+func TestBadCheckpointOfTheVersion(t *testing.T) {
+	for _, v2 := range []bool{false, true} {
+		k := newKept(t)
+		if v2 {
+			k = v2Table(t, "")
+		} else {
+			k.commit(plainProtocol, metaOf(schemaJSON, nil, ""))
+		}
+		k.commit(addLine("a")).put("00000000000000000001.checkpoint.parquet", []byte("PAR1")).put("_last_checkpoint", []byte(`{"version":1,"size":4}`))
+		want := k.seen()
+		_, s := k.survey(tables.Latest)
+		made, passedOver, err := k.maintained()
+		if err != nil || len(passedOver) != 1 || s.Taken == v2 || made.Existed == v2 {
+			t.Errorf("v2 %v: %+v, %v, passed over %v, taken %v", v2, made, err, passedOver, s.Taken)
+		}
+		k.wants(want)
+		k.commit(addLine("b"))
+		want = k.seen()
+		if made, _, err := k.maintained(); err != nil || made.Existed || !strings.Contains(string(k.get("_last_checkpoint")), `"version":2`) {
+			t.Errorf("v2 %v, a version later: %+v, %v", v2, made, err)
+		}
+		if string(k.get("00000000000000000001.checkpoint.parquet")) != "PAR1" {
+			t.Error("the bad one was touched")
+		}
+		k.without(isCommit).wants(want)
 	}
 }

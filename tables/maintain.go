@@ -77,6 +77,7 @@ type Keeper struct {
 	cfg   KeeperConfig
 	log   *Log
 	store *meter
+	bad   []badCheckpoint
 }
 
 // NewKeeper opens nothing yet.
@@ -163,8 +164,11 @@ func (k *Keeper) Newest(ctx context.Context, at twophase.Version) (twophase.Vers
 type Survey struct {
 	At      twophase.Version
 	Profile *Profile
-	// Checkpoint is the newest complete one at or below At; NoVersion if there is none.
+	// Checkpoint is the newest complete one at or below At that is not known to be bad;
+	// NoVersion if there is none.
 	Checkpoint twophase.Version
+	// Taken: a bad checkpoint of At has the only name that a new one could have.
+	Taken bool
 	// Owner: the owner object's folder is there (R9, R21).
 	Owner bool
 	// Commits after the checkpoint, and bytes to be read for a new one.
@@ -186,9 +190,19 @@ func (s *Survey) Marker(catalog string) twophase.ChangeNumber {
 	return twophase.ChangeNumber(s.head.txnVersion(markerApp(catalog)))
 }
 
-// Survey reads everything but the file actions at a version. *LogError as State.
+// Survey reads everything but the file actions at a version. A checkpoint that is bad is
+// passed over, if older files tell the same; see PassedOver. *LogError as State.
 func (k *Keeper) Survey(ctx context.Context, at twophase.Version) (*Survey, error) {
-	listing, err := k.log.listFor(ctx, at)
+	for known := len(k.bad); ; known = len(k.bad) {
+		s, err := k.surveyOnce(ctx, at)
+		if err == nil || len(k.bad) == known {
+			return s, k.instead(err)
+		}
+	}
+}
+
+func (k *Keeper) surveyOnce(ctx context.Context, at twophase.Version) (*Survey, error) {
+	listing, err := k.list(ctx, at)
 	if err != nil {
 		return nil, err
 	}
@@ -196,13 +210,13 @@ func (k *Keeper) Survey(ctx context.Context, at twophase.Version) (*Survey, erro
 	if err != nil {
 		return nil, err
 	}
-	src, err := k.sourceOf(listing, at)
+	src, err := k.sourceOf(k.sound(listing), at)
 	if err != nil {
 		return nil, err
 	}
 	h, err := k.readHead(ctx, &src)
 	if err != nil {
-		return nil, err
+		return nil, k.judged(src.checkpoint, err)
 	}
 	out := &Survey{
 		At: at, Profile: h.profile, Checkpoint: twophase.NoVersion, Owner: listing.Owner,
@@ -211,6 +225,7 @@ func (k *Keeper) Survey(ctx context.Context, at twophase.Version) (*Survey, erro
 	if src.checkpoint != nil {
 		out.Checkpoint = src.checkpoint.Version
 	}
+	out.Taken = !h.profile.v2Checkpoints() && k.badAt(k.log.prefix+classicName(at))
 	return out, nil
 }
 

@@ -42,6 +42,9 @@ type Checkpoint struct {
 // The checkpoint is put if absent. Dying before that leaves at most sidecars that
 // nothing names, which CleanUp removes; dying after it, before _last_checkpoint is
 // put, costs readers a longer listing. Nobody needs both.
+//
+// *LogError BadCheckpoint: the one that the survey went by is bad, which shows only now. The
+// next Survey passes it over.
 func (k *Keeper) Checkpoint(ctx context.Context, s *Survey, still func(context.Context) error) (*Checkpoint, error) {
 	if err := s.Profile.Protocol.checkWritable(k.log.URI); err != nil {
 		return nil, err
@@ -49,7 +52,7 @@ func (k *Keeper) Checkpoint(ctx context.Context, s *Survey, still func(context.C
 	if err := k.tooLarge(s.Bytes); err != nil {
 		return nil, err
 	}
-	if s.Checkpoint == s.At {
+	if s.Checkpoint == s.At || s.Taken {
 		return &Checkpoint{Version: s.At, Existed: true}, nil
 	}
 	if still == nil {
@@ -65,7 +68,7 @@ func (k *Keeper) Checkpoint(ctx context.Context, s *Survey, still func(context.C
 	} else {
 		err = w.classic(ctx)
 	}
-	if err != nil {
+	if err := k.judged(s.source.checkpoint, err); err != nil {
 		return nil, fmt.Errorf("checkpoint version %d of table %s: %w", s.At, k.log.URI, err)
 	}
 	return w.out, nil

@@ -92,7 +92,8 @@ func kindOfFile(name string) (v twophase.Version, kind logFileKind) {
 // than the table's retention. That commit and the checkpoint stay. Before the plan
 // is given out the checkpoint is read, and where the log below it still allows,
 // compared with what it stands for: a checkpoint may have been written by anybody,
-// and what is removed here was the only other copy.
+// and what is removed here was the only other copy. One that is bad is no cut, and a cut
+// that only a bad one below could be compared with is none.
 func (k *Keeper) PlanCleanUp(ctx context.Context, s *Survey, rules CleanUpRules) (*CleanUp, error) {
 	keep := max(s.Profile.LogRetention(), rules.Retention, minLogRetention)
 	out := &CleanUp{Cut: twophase.NoVersion, Cutoff: k.cfg.Now().Add(-keep)}
@@ -104,36 +105,55 @@ func (k *Keeper) PlanCleanUp(ctx context.Context, s *Survey, rules CleanUpRules)
 	if err != nil {
 		return nil, err
 	}
-	cut, reason := k.chooseCut(listing, min(rules.UpTo, s.At), out.Cutoff)
+	for known := len(k.bad); ; known = len(k.bad) {
+		plan := *out
+		err := k.planLog(ctx, s, k.sound(listing), files, rules.UpTo, &plan)
+		switch {
+		case err == nil:
+			return &plan, k.planSidecars(ctx, listing, &plan)
+		case len(k.bad) == known:
+			return nil, err
+		}
+	}
+}
+
+// planLog plans what goes of the log itself.
+func (k *Keeper) planLog(ctx context.Context, s *Survey, listing *Listing, files []logFile, upTo twophase.Version, out *CleanUp) error {
+	cut, reason := k.chooseCut(listing, min(upTo, s.At), out.Cutoff)
 	if until := s.Profile.ProtectedBefore(); reason == "" && cut.Version < until {
 		// Feature checkpointProtection: what lies below goes at once, or not at all.
 		reason = fmt.Sprintf("the history is protected up to version %d (%s)", until, propProtected)
 	}
-	if out.Reason = reason; reason == "" {
-		for _, f := range files {
-			if f.goes(cut.Version) {
-				out.doom(f)
-			}
-		}
-		if len(out.Delete) == 0 {
-			out.Reason = fmt.Sprintf("nothing is left below the checkpoint at %d", cut.Version)
+	if out.Reason = reason; reason != "" {
+		return nil
+	}
+	for _, f := range files {
+		if f.goes(cut.Version) {
+			out.doom(f)
 		}
 	}
-	if len(out.Delete) > 0 {
-		if err := k.tooLarge(s.Bytes); err != nil {
-			return nil, err
-		}
-		from, err := k.verify(ctx, listing, cut)
-		if err != nil {
-			return nil, err
-		}
-		if err := k.recordedUpTo(ctx, listing, from); err != nil {
-			return nil, err
-		}
-		commit, _ := listing.Commit(cut.Version)
-		out.Cut, out.cut = cut.Version, keptFiles{commit.Info, cut.Files[0]}
+	if len(out.Delete) == 0 {
+		out.Reason = fmt.Sprintf("nothing is left below the checkpoint at %d", cut.Version)
+		return nil
 	}
-	return out, k.planSidecars(ctx, listing, out)
+	if err := k.tooLarge(s.Bytes); err != nil {
+		return err
+	}
+	from, err := k.verify(ctx, listing, cut)
+	if err != nil {
+		return err
+	}
+	if from == cut.Version && k.badBelow(cut.Version) {
+		*out = CleanUp{Cut: out.Cut, Cutoff: out.Cutoff}
+		out.Reason = fmt.Sprintf("what the checkpoint at %d holds could be compared with a bad checkpoint alone", cut.Version)
+		return nil
+	}
+	if err := k.recordedUpTo(ctx, listing, from); err != nil {
+		return err
+	}
+	commit, _ := listing.Commit(cut.Version)
+	out.Cut, out.cut = cut.Version, keptFiles{commit.Info, cut.Files[0]}
+	return nil
 }
 
 // recordedUpTo compares the commits up to a version with what was recorded of them: one that

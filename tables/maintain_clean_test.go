@@ -195,7 +195,6 @@ func TestCleanUpDoesNotTrustACheckpoint(t *testing.T) {
 		spoil func(k *kept)
 		says  string
 	}{
-		{"damaged", func(k *kept) { k.put(name(6, "checkpoint.parquet"), k.get(name(6, "checkpoint.parquet"))[:100]) }, "bad checkpoint"},
 		{"of another version", func(k *kept) { k.put(name(6, "checkpoint.parquet"), k.get(name(3, "checkpoint.parquet"))) }, "or they differ in a file"},
 		{"a file missing", func(k *kept) { k.swap("f6") }, "it has 1 live files, the log below it 2"},
 		{"the marker missing", func(k *kept) { k.swap("txcoord/c") }, "or they differ"},
@@ -215,6 +214,57 @@ func TestCleanUpDoesNotTrustACheckpoint(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// halve damages a checkpoint.
+func (k *kept) halve(name string) {
+	k.t.Helper()
+	b := k.get(name)
+	k.put(name, b[:len(b)/2])
+}
+
+// TestCleanUpPassesOverABadCheckpoint: one that cannot be read is no cut. What lies below an
+// older one goes, and all versions from that on can still be read.
+func TestCleanUpPassesOverABadCheckpoint(t *testing.T) {
+	k := grown(t, "")
+	k.halve(name(6, "checkpoint.parquet"))
+	keeper, p := k.plan(tables.CleanUpRules{UpTo: newest})
+	if bad := keeper.PassedOver(); p.Cut != 3 || len(bad) != 1 || bad[0].Version != 6 {
+		t.Fatalf("cut %d, passed over %v", p.Cut, bad)
+	}
+	if _, _, err := keeper.CleanUp(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	k.get(name(6, "checkpoint.parquet"))
+	for v := twophase.Version(3); v < 10; v++ {
+		if _, err := k.log.State(t.Context(), v); err != nil {
+			t.Errorf("version %d: %v", v, err)
+		}
+	}
+}
+
+// TestCleanUpAboveABadCheckpoint: where an older checkpoint and the commits since tell what the
+// cut holds, the bad one between goes with what has expired. Where it alone could tell, nothing
+// goes.
+func TestCleanUpAboveABadCheckpoint(t *testing.T) {
+	for _, older := range []bool{true, false} {
+		k := grown(t, "")
+		if older {
+			keeper, s := k.survey(1)
+			if _, err := keeper.Checkpoint(t.Context(), s, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		k.drop(name(0, "json"))
+		k.halve(name(3, "checkpoint.parquet"))
+		_, p := k.plan(tables.CleanUpRules{UpTo: newest})
+		switch {
+		case older && (p.Cut != 6 || p.Checkpoints != 2):
+			t.Errorf("beside an older one: cut %d, %d checkpoints: %s", p.Cut, p.Checkpoints, p.Reason)
+		case !older && (len(p.Delete) > 0 || !strings.Contains(p.Reason, "with a bad checkpoint alone")):
+			t.Errorf("alone: %v go: %s", doomed(p), p.Reason)
+		}
 	}
 }
 

@@ -203,8 +203,9 @@ func TestSurveyRefuses(t *testing.T) {
 		{"an unknown reader feature", func(k *kept) {
 			k.commit(featureProtocol([]string{"novel"}, []string{"novel"}), metaOf(schemaJSON, nil, ""))
 		}, tables.Unsupported},
-		{"a checkpoint that is none", func(k *kept) {
+		{"a checkpoint that is none, and nothing below it", func(k *kept) {
 			k.commit(plainProtocol, metaOf(schemaJSON, nil, "")).put("00000000000000000000.checkpoint.parquet", []byte("PAR1"))
+			k.drop("00000000000000000000.json")
 		}, tables.BadCheckpoint},
 	}
 	for _, tt := range tests {

@@ -218,11 +218,12 @@ func (w *checkpointWriter) checkpointMetadata(sidecars []sidecarRef) []byte {
 		w.s.At, actions, bytes, w.out.Adds)
 }
 
-// v2Name is unique, or now and then the classic name.
+// v2Name is unique, or now and then the classic name, unless a bad one has that.
 func (w *checkpointWriter) v2Name() string {
 	span := classicEvery * w.s.Profile.CheckpointInterval()
-	if w.s.Checkpoint == twophase.NoVersion || w.s.At/span > w.s.Checkpoint/span {
-		return classicName(w.s.At)
+	due := w.s.Checkpoint == twophase.NoVersion || w.s.At/span > w.s.Checkpoint/span
+	if name := classicName(w.s.At); due && !w.k.badAt(w.k.log.prefix+name) {
+		return name
 	}
 	return versionName(w.s.At) + ".checkpoint." + uuid.NewString() + ".parquet"
 }

@@ -121,7 +121,7 @@ func (k *Keeper) DifferingCheckpoints(ctx context.Context) ([]DifferingCheckpoin
 func (k *Keeper) fingerprint(ctx context.Context, src *source) (fingerprint, error) {
 	h, err := k.readHead(ctx, src)
 	if err != nil {
-		return fingerprint{}, err
+		return fingerprint{}, k.judged(src.checkpoint, err)
 	}
 	out := fingerprint{head: h.fingerprint(), apps: h.appsPrint()}
 	var live extractor
@@ -142,7 +142,7 @@ func (k *Keeper) fingerprint(ctx context.Context, src *source) (fingerprint, err
 	if err == nil {
 		err = live.once(k.log, src)
 	}
-	return out, err
+	return out, k.judged(src.checkpoint, err)
 }
 
 // fingerprint stands for what matters of the head. Checkpoints leave empty fields

@@ -139,11 +139,11 @@ FOREIGN COMMITS: delta-rs committed 2 times
 					Table: frozen, DryRun: true, Version: 7, Checkpoint: &txcoordv1.CheckpointReport{Written: true}, PayloadParts: 2, PayloadBytes: 2048,
 					CleanUp: &txcoordv1.CleanUpReport{Cut: 4, Commits: 4, Checkpoints: 1, Bytes: 1 << 20, HeldBy: "tag a"}, BytesRead: 10,
 				},
-				{Table: frozen, Version: 8, Checkpoint: &txcoordv1.CheckpointReport{Skipped: "the version has one"}, CleanUp: &txcoordv1.CleanUpReport{Cut: -1}},
+				{Table: frozen, Version: 8, Checkpoint: &txcoordv1.CheckpointReport{Skipped: "it has one", PassedOver: []string{"7.json: why"}}, CleanUp: &txcoordv1.CleanUpReport{Cut: -1}},
 			})
-		}, `TABLE   VERSION  CHECKPOINT                 LOG                                                                                            STAGED PARTS                  READ  WRITTEN  TOOK
-orders  7        would be written           would be removed: 4 commits, 1 checkpoint file, 0 others, 1.0 MiB; oldest is 4; held by tag a  would be removed: 2, 2.0 KiB  10 B  0 B      0s
-orders  8        none: the version has one  kept: nothing has expired                                                                      -                             0 B   0 B      0s
+		}, `TABLE   VERSION  CHECKPOINT                               LOG                                                                                            STAGED PARTS                  READ  WRITTEN  TOOK
+orders  7        would be written                         would be removed: 4 commits, 1 checkpoint file, 0 others, 1.0 MiB; oldest is 4; held by tag a  would be removed: 2, 2.0 KiB  10 B  0 B      0s
+orders  8        none: it has one; not used: 7.json: why  kept: nothing has expired                                                                      -                             0 B   0 B      0s
 `},
 		"status": {func(g *grid) {
 			statusGrid(g, &txcoordv1.GetStatusResponse{

@@ -302,12 +302,15 @@ func done(dry bool, was, would string) string {
 
 func checkpointText(a *txcoordv1.MaintainTableResponse) string {
 	c := a.GetCheckpoint()
-	if !c.GetWritten() {
-		return "none: " + c.GetSkipped()
+	text := "none: " + c.GetSkipped()
+	if c.GetWritten() {
+		text = done(a.GetDryRun(), "written", "would be written")
 	}
-	text := done(a.GetDryRun(), "written", "would be written")
 	if c.GetFiles() > 0 {
 		text += fmt.Sprintf(", %s, %s", number.Of(c.GetFiles(), "file"), bytesText(c.GetBytes()))
+	}
+	for _, bad := range c.GetPassedOver() {
+		text += "; not used: " + bad
 	}
 	return text
 }

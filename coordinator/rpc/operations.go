@@ -116,6 +116,7 @@ func maintainedToProto(r coordinator.MaintainReport) *pb.MaintainTableResponse {
 		Checkpoint: &pb.CheckpointReport{
 			Before: int64(c.Before), Interval: int64(c.Interval), Written: c.Written, Skipped: whole(c.Skipped), Name: whole(c.Name), V2: c.V2,
 			Files: uint64(c.Adds), Bytes: uint64(c.Bytes), Sidecars: uint32(c.Sidecars), SidecarsReused: uint32(c.Reused),
+			PassedOver: wholes(c.PassedOver),
 		},
 		CleanUp: &pb.CleanUpReport{
 			Cut: int64(l.Cut), Cutoff: timestamp(l.Cutoff), Commits: uint32(l.Commits), Checkpoints: uint32(l.Checkpoints),

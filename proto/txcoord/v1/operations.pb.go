@@ -1983,7 +1983,7 @@ func (x *MaintainTableResponse) GetTook() *durationpb.Duration {
 // CheckpointReport is about a table's newest Delta checkpoint.
 type CheckpointReport struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The version of the newest one before, -1 if there was none.
+	// The version of the newest one before that is not bad, -1 if there was none.
 	Before int64 `protobuf:"varint,1,opt,name=before,proto3" json:"before,omitempty"`
 	// How many versions apart the table wants them.
 	Interval int64 `protobuf:"varint,2,opt,name=interval,proto3" json:"interval,omitempty"`
@@ -2003,8 +2003,11 @@ type CheckpointReport struct {
 	Sidecars uint32 `protobuf:"varint,9,opt,name=sidecars,proto3" json:"sidecars,omitempty"`
 	// See sidecars.
 	SidecarsReused uint32 `protobuf:"varint,10,opt,name=sidecars_reused,json=sidecarsReused,proto3" json:"sidecars_reused,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// The files of checkpoints that are bad, each with what is wrong with it. They were not
+	// used, and stay where they are: an older checkpoint and the commits since were read instead.
+	PassedOver    []string `protobuf:"bytes,11,rep,name=passed_over,json=passedOver,proto3" json:"passed_over,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CheckpointReport) Reset() {
@@ -2105,6 +2108,13 @@ func (x *CheckpointReport) GetSidecarsReused() uint32 {
 		return x.SidecarsReused
 	}
 	return 0
+}
+
+func (x *CheckpointReport) GetPassedOver() []string {
+	if x != nil {
+		return x.PassedOver
+	}
+	return nil
 }
 
 // CleanUpReport is about the expired part of a table's log.
@@ -3004,7 +3014,7 @@ const file_txcoord_v1_operations_proto_rawDesc = "" +
 	"bytes_read\x18\t \x01(\x04R\tbytesRead\x12#\n" +
 	"\rbytes_written\x18\n" +
 	" \x01(\x04R\fbytesWritten\x12-\n" +
-	"\x04took\x18\v \x01(\v2\x19.google.protobuf.DurationR\x04took\"\x8f\x02\n" +
+	"\x04took\x18\v \x01(\v2\x19.google.protobuf.DurationR\x04took\"\xb0\x02\n" +
 	"\x10CheckpointReport\x12\x16\n" +
 	"\x06before\x18\x01 \x01(\x03R\x06before\x12\x1a\n" +
 	"\binterval\x18\x02 \x01(\x03R\binterval\x12\x18\n" +
@@ -3016,7 +3026,9 @@ const file_txcoord_v1_operations_proto_rawDesc = "" +
 	"\x05bytes\x18\b \x01(\x04R\x05bytes\x12\x1a\n" +
 	"\bsidecars\x18\t \x01(\rR\bsidecars\x12'\n" +
 	"\x0fsidecars_reused\x18\n" +
-	" \x01(\rR\x0esidecarsReused\"\xb3\x02\n" +
+	" \x01(\rR\x0esidecarsReused\x12\x1f\n" +
+	"\vpassed_over\x18\v \x03(\tR\n" +
+	"passedOver\"\xb3\x02\n" +
 	"\rCleanUpReport\x12\x10\n" +
 	"\x03cut\x18\x01 \x01(\x03R\x03cut\x122\n" +
 	"\x06cutoff\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x06cutoff\x12\x18\n" +

@@ -386,7 +386,7 @@ class MaintainTableResponse(_message.Message):
     def __init__(self, latest_snapshot: _Optional[int] = ..., table: _Optional[_Union[_tables_pb2.Table, _Mapping]] = ..., dry_run: bool = ..., version: _Optional[int] = ..., checkpoint: _Optional[_Union[CheckpointReport, _Mapping]] = ..., clean_up: _Optional[_Union[CleanUpReport, _Mapping]] = ..., payload_parts: _Optional[int] = ..., payload_bytes: _Optional[int] = ..., bytes_read: _Optional[int] = ..., bytes_written: _Optional[int] = ..., took: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class CheckpointReport(_message.Message):
-    __slots__ = ("before", "interval", "written", "skipped", "name", "v2", "files", "bytes", "sidecars", "sidecars_reused")
+    __slots__ = ("before", "interval", "written", "skipped", "name", "v2", "files", "bytes", "sidecars", "sidecars_reused", "passed_over")
     BEFORE_FIELD_NUMBER: _ClassVar[int]
     INTERVAL_FIELD_NUMBER: _ClassVar[int]
     WRITTEN_FIELD_NUMBER: _ClassVar[int]
@@ -397,6 +397,7 @@ class CheckpointReport(_message.Message):
     BYTES_FIELD_NUMBER: _ClassVar[int]
     SIDECARS_FIELD_NUMBER: _ClassVar[int]
     SIDECARS_REUSED_FIELD_NUMBER: _ClassVar[int]
+    PASSED_OVER_FIELD_NUMBER: _ClassVar[int]
     before: int
     interval: int
     written: bool
@@ -407,7 +408,8 @@ class CheckpointReport(_message.Message):
     bytes: int
     sidecars: int
     sidecars_reused: int
-    def __init__(self, before: _Optional[int] = ..., interval: _Optional[int] = ..., written: bool = ..., skipped: _Optional[str] = ..., name: _Optional[str] = ..., v2: bool = ..., files: _Optional[int] = ..., bytes: _Optional[int] = ..., sidecars: _Optional[int] = ..., sidecars_reused: _Optional[int] = ...) -> None: ...
+    passed_over: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, before: _Optional[int] = ..., interval: _Optional[int] = ..., written: bool = ..., skipped: _Optional[str] = ..., name: _Optional[str] = ..., v2: bool = ..., files: _Optional[int] = ..., bytes: _Optional[int] = ..., sidecars: _Optional[int] = ..., sidecars_reused: _Optional[int] = ..., passed_over: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class CleanUpReport(_message.Message):
     __slots__ = ("cut", "cutoff", "commits", "checkpoints", "sidecars", "others", "bytes", "held_by", "skipped", "sidecars_kept")
