@@ -39,7 +39,7 @@ type conn struct {
 // repeated call whose first answer was lost finds nothing left to do, and says so.
 func (c *conn) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) error {
 	limit := c.tryFor
-	return c.retry(ctx, func() error {
+	return c.retry(ctx, retryFor(opts, c.retryFor), func() error {
 		ctx, cancel := try(ctx, limit)
 		defer cancel()
 		limit *= 2

@@ -8,15 +8,35 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 )
+
+// RetryFor bounds how long this call is repeated, in the place of Options.RetryFor; 0 does not
+// repeat it.
+func RetryFor(d time.Duration) grpc.CallOption { return retryOption{d: d} }
+
+type retryOption struct {
+	grpc.EmptyCallOption
+	d time.Duration
+}
+
+// retryFor is what the options of a call say of that.
+func retryFor(opts []grpc.CallOption, otherwise time.Duration) time.Duration {
+	for _, o := range opts {
+		if r, ok := o.(retryOption); ok {
+			return r.d
+		}
+	}
+	return otherwise
+}
 
 // retry repeats a call while its outcome is unknown, with growing, random pauses,
 // or with the pause that the server asks for. It gives up when the time is over,
 // and returns the last error then: for a Commit that means that the transaction
 // may or may not be committed. A call that the deadline cuts short says less than
 // the one before it, whose error comes first.
-func (c *conn) retry(ctx context.Context, call func() error) error {
+func (c *conn) retry(ctx context.Context, atMost time.Duration, call func() error) error {
 	pauses := newBackOff(20*time.Millisecond, 5*time.Second)
 	started := time.Now()
 	var last error
@@ -35,7 +55,7 @@ func (c *conn) retry(ctx context.Context, call func() error) error {
 			last = err
 		}
 		pause := max(pauses.NextBackOff(), retryAfter(err))
-		if time.Since(started)+pause > c.retryFor || !sleep(ctx, pause) {
+		if time.Since(started)+pause > atMost || !sleep(ctx, pause) {
 			return err
 		}
 	}

@@ -492,3 +492,17 @@ func TestCommitOnceIsOneTransaction(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 }
+
+// A call that says so is not repeated, and others are.
+func TestRetryForOfOneCall(t *testing.T) {
+	s := &server{}
+	s.onCall = func(string, int) error { return fail(codes.Unavailable, "OBJECTS_UNAVAILABLE") }
+	c := start(t, s, client.Options{RetryFor: 100 * time.Millisecond})
+	_, err := c.Transactions.GetOutcome(t.Context(), &txcoordv1.GetOutcomeRequest{}, client.RetryFor(0))
+	if once := s.count("GetOutcome"); once != 1 || !errors.Is(err, client.ErrUnavailable) {
+		t.Errorf("%d tries, %v", once, err)
+	}
+	if _, _ = c.Transactions.GetOutcome(t.Context(), &txcoordv1.GetOutcomeRequest{}); s.count("GetOutcome") < 3 {
+		t.Errorf("%d tries in all", s.count("GetOutcome"))
+	}
+}

@@ -155,7 +155,7 @@ func (tx *Tx) stageStream(
 		return nil, fmt.Errorf("stage %s: %w", table, err)
 	}
 	var part *txcoordv1.StagedPart
-	err = tx.client.conn.retry(ctx, func() error {
+	err = tx.client.conn.retry(ctx, tx.client.conn.retryFor, func() error {
 		if _, err := r.Seek(start, io.SeekStart); err != nil {
 			return err
 		}

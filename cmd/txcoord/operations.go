@@ -208,8 +208,12 @@ type tablesMaintain struct {
 	DryRun bool     `help:"Only say what would be done."`
 }
 
-// Run maintains one table after the other, and goes on after one that fails. With -o
-// json each answer is a line.
+// besideOthers is how long --all repeats the call of a table that cannot be maintained now,
+// as where its place cannot be read.
+const besideOthers = 3 * time.Second
+
+// Run maintains one table after the other, and goes on after one that fails: together they are
+// waited for no longer than one would be. With -o json each answer is a line.
 func (c *tablesMaintain) Run(ctx context.Context, s *session) error {
 	names, err := c.names(ctx, s)
 	if err != nil {
@@ -217,9 +221,14 @@ func (c *tablesMaintain) Run(ctx context.Context, s *session) error {
 	}
 	var answers []*txcoordv1.MaintainTableResponse
 	var failed error
+	left := retryFor(s.Timeout)
 	for _, name := range names {
+		began, patience := time.Now(), left
+		if c.All {
+			patience = min(left, besideOthers)
+		}
 		err := s.call(ctx, "maintaining "+name, func(ctx context.Context, api *client.Client) error {
-			a, err := api.Operations.MaintainTable(ctx, &txcoordv1.MaintainTableRequest{Table: name, DryRun: c.DryRun})
+			a, err := api.Operations.MaintainTable(ctx, &txcoordv1.MaintainTableRequest{Table: name, DryRun: c.DryRun}, client.RetryFor(patience))
 			if err != nil {
 				return err
 			}
@@ -236,6 +245,7 @@ func (c *tablesMaintain) Run(ctx context.Context, s *session) error {
 		if failed == nil {
 			failed = err
 		}
+		left = max(left-time.Since(began), 0)
 		switch {
 		case len(names) == 1:
 		case s.Output == "json":

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // wantNothing: what was refused has made nothing.
@@ -131,6 +132,35 @@ func TestErrorsOfManyTables(t *testing.T) {
 	}
 	if !strings.Contains(got.stderr, "nor: ") {
 		t.Errorf("does not name the second table: %s", got.stderr)
+	}
+}
+
+// TestMaintainAllBesidePlacesThatCannotBeRead: such tables are told, each, and hold the others up
+// no longer than --timeout together.
+func TestMaintainAllBesidePlacesThatCannotBeRead(t *testing.T) {
+	s := startServer(t)
+	for _, name := range []string{"a", "b", "c", "d", "whole"} {
+		s.ok("tables", "create", name, filepath.Join(s.warehouse, name), "--column", "id BIGINT")
+		if name == "whole" {
+			break
+		}
+		away := filepath.Join(t.TempDir(), name)
+		if err := errors.Join(os.Rename(filepath.Join(s.warehouse, name), away), os.Symlink(away, filepath.Join(s.warehouse, name))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	began := time.Now()
+	got := txcoord(t, s.env, "", "--timeout", "4s", "tables", "maintain", "--all")
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("it took %s", took)
+	}
+	for _, name := range []string{"a", "b", "c", "d"} {
+		if !strings.Contains(got.stderr, name+": OBJECTS_UNAVAILABLE") {
+			t.Errorf("%s is not told:\n%s", name, got.stderr)
+		}
+	}
+	if got.code != exitUnavailable || !strings.Contains(got.out, "whole  0        written") {
+		t.Errorf("exit %d, %s", got.code, got.out)
 	}
 }
 
