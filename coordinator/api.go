@@ -251,6 +251,10 @@ type TableInfo struct {
 	// file above the recorded version which is not whole.
 	Stopped string
 	Torn    bool
+	// Trouble is what does not work at the table's place, as far as this replica has seen.
+	// Unseen: it has asked nothing of the place since it started.
+	Trouble string
+	Unseen  bool
 }
 
 // TableDescription is all that is known of a table.

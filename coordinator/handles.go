@@ -99,7 +99,7 @@ func (h *handles) of(id twophase.TableID) (*handle, error) {
 
 // outOfReach is about a table of the catalog at a place that this replica was not given.
 // Another one may have been: its clients ask that with the same call.
-func outOfReach(row TableInfo, err error) error {
+func outOfReach(row TableInfo, err error) *Error {
 	return &Error{
 		Reason: ObjectsUnavailable, Cause: err,
 		Message: fmt.Sprintf("this server may not use the location of table %s: %v; another server of the catalog may, so repeat the call there", row.Name, err),

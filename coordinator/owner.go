@@ -54,6 +54,9 @@ func (c *Catalog) checkOwner(ctx context.Context, row TableInfo) {
 		owner, err = t.log.Owner(ctx)
 		return err
 	})
+	if ctx.Err() == nil {
+		c.troubles.look(t.uri)
+	}
 	var garbage *tables.LogError
 	switch {
 	case errors.Is(err, objstore.ErrNotFound):

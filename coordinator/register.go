@@ -325,7 +325,8 @@ func (c *Catalog) registerRecord(ctx context.Context, rec twophase.Record, r *tw
 	if info.URI != r.URI {
 		return TableInfo{}, c.notTaken(r.Name, r.URI)
 	}
-	return info, nil
+	c.troubles.look(r.URI) // its log was read, or begun, for this
+	return c.full(r.Table), nil
 }
 
 // Create writes version 0 of a new table and registers it. A try that died between

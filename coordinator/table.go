@@ -112,6 +112,8 @@ func infoOf(t *twophase.Table) TableInfo {
 // fill adds what this process knows of a table besides the fold.
 func (c *Catalog) fill(info *TableInfo) {
 	c.stoppedBy(info)
+	looked, trouble := c.troubles.at(info.URI)
+	info.Trouble, info.Unseen = trouble, !looked && info.Stopped == "" && info.Version != twophase.NoVersion
 	if info.Fence != nil {
 		info.Fence = c.fenceInfo(&info.Fence.Fence, info.ID)
 	}
@@ -120,6 +122,9 @@ func (c *Catalog) fill(info *TableInfo) {
 func (c *Catalog) stoppedBy(info *TableInfo) {
 	t := c.tables.peek(info.ID)
 	if t == nil {
+		if _, _, err := c.cfg.Objects.Open(info.URI); err != nil { // which reads nothing
+			info.Stopped = outOfReach(*info, err).Message
+		}
 		return
 	}
 	if err := t.stoppedBy(); err != nil {

@@ -42,6 +42,8 @@ var useNames = [...]string{"written", "read"}
 type troubles struct {
 	mu sync.Mutex
 	m  map[troubleAt]Trouble
+	// looked has the places at which a request has ended since the start, however.
+	looked map[string]bool
 	// failures counts those that were noted, and numbers them.
 	failures uint64
 	// hung are requests that have no answer, and no end.
@@ -58,6 +60,7 @@ func (t *troubles) note(place string, use use, err error, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	at := troubleAt{place, use}
+	t.lookedLocked(place)
 	if err == nil {
 		delete(t.m, at)
 		return
@@ -102,6 +105,38 @@ func (t *troubles) of(place string) (out []Trouble) {
 		}
 	}
 	return out
+}
+
+// look notes that a request to a place has ended, whatever it says of the place.
+func (t *troubles) look(place string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.lookedLocked(place)
+}
+
+func (t *troubles) lookedLocked(place string) {
+	if t.looked == nil {
+		t.looked = map[string]bool{}
+	}
+	t.looked[place] = true
+}
+
+// at is what a list says of a place: whether anything was asked of it since the start, and
+// what does not work there; empty if nothing is known.
+func (t *troubles) at(place string) (looked bool, text string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for h := range t.hung {
+		if h.at.place == place {
+			return true, h.trouble().Text
+		}
+	}
+	for _, use := range []use{read, written} {
+		if tr, there := t.m[troubleAt{place, use}]; there {
+			return true, tr.Text
+		}
+	}
+	return t.looked[place], ""
 }
 
 func (t *troubles) list() (out []Trouble) {

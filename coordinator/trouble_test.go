@@ -179,6 +179,67 @@ func TestPlacesThatCannotHoldTables(t *testing.T) {
 	}
 }
 
+// What a list says of tables after a start: of those that were not looked at that they were
+// not, of a place that cannot be read what is wrong, and of one that the server may not use
+// that. A list itself looks at nothing.
+func TestListAfterAStart(t *testing.T) {
+	t.Parallel()
+	var refused string
+	w := &world{files: true}
+	w.cfg.Limits = coordinator.Limits{PollInterval: time.Hour, OwnerInterval: 300 * time.Millisecond}
+	w.objectsAs = func(o coordinator.Objects) coordinator.Objects { return &notAllowed{o, &refused} }
+	w.open(t)
+	for _, name := range []string{"linked", "refused", "whole"} {
+		if info := w.create(name, twophase.ModeExclusive); info.Unseen {
+			t.Errorf("%s was created a moment ago, and counts as not looked at", name)
+		}
+	}
+	w.must(os.Rename(w.path("linked"), w.path("away")), os.Symlink("away", w.path("linked")))
+	refused = w.uri("refused")
+	w.cfg.Limits.OwnerInterval = time.Hour
+	w.restart()
+	for name, in := range w.listed() {
+		if in.Unseen != (name != "refused") || in.Trouble != "" || (in.Stopped != "") != (name == "refused") {
+			t.Errorf("%s: unseen %v, trouble %q, stopped %q", name, in.Unseen, in.Trouble, in.Stopped)
+		}
+	}
+	w.cfg.Limits.OwnerInterval = 20 * time.Millisecond
+	w.restart()
+	w.eventually("all are looked at", func() bool {
+		all := w.listed()
+		return strings.Contains(all["linked"].Trouble, "is a symbolic link by now") && !all["linked"].Unseen &&
+			strings.Contains(all["refused"].Stopped, "may not use the location") && all["whole"].Trouble == "" && !all["whole"].Unseen
+	})
+	w.must(os.Remove(w.path("linked")), os.Rename(w.path("away"), w.path("linked")))
+	w.eventually("the folder is back", func() bool { return w.listed()["linked"].Trouble == "" })
+}
+
+func (w *world) listed() map[string]coordinator.TableInfo {
+	w.t.Helper()
+	all, err := w.catalog.Tables(w.ctx())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	out := map[string]coordinator.TableInfo{}
+	for _, in := range all {
+		out[in.Name] = in
+	}
+	return out
+}
+
+// notAllowed is an Objects without one place.
+type notAllowed struct {
+	coordinator.Objects
+	uri *string
+}
+
+func (r *notAllowed) Open(uri string) (objstore.Store, string, error) {
+	if uri == *r.uri {
+		return nil, "", errors.New("it is not allowed")
+	}
+	return r.Objects.Open(uri)
+}
+
 // probing is an Objects that finds a store unfit.
 type probing struct {
 	coordinator.Objects

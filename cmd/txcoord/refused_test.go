@@ -162,6 +162,12 @@ func TestMaintainAllBesidePlacesThatCannotBeRead(t *testing.T) {
 	if got.code != exitUnavailable || !strings.Contains(got.out, "whole  0        written") {
 		t.Errorf("exit %d, %s", got.code, got.out)
 	}
+	if list := s.ok("tables", "list"); strings.Count(list, "  trouble  ") != 4 || strings.Count(list, "  ok  ") != 1 {
+		t.Errorf("%s", list)
+	}
+	if got := s.ok("tables", "describe", "a"); !strings.Contains(got, "a is a symbolic link by now") {
+		t.Errorf("%s", got)
+	}
 }
 
 func TestLocationsThatNoFileSystemTakes(t *testing.T) {

@@ -121,6 +121,7 @@ func tablePairs(g *grid, t *txcoordv1.Table) {
 		g.pair("reason", f.GetReason())
 	}
 	g.pair("stopped", t.GetStopped())
+	g.pair("trouble", t.GetTrouble())
 }
 
 // freezeWord is the cause, and the operator's freeze beside it.
@@ -192,6 +193,12 @@ func tableState(t *txcoordv1.Table) string {
 	}
 	if t.GetStopped() != "" {
 		all = append(all, "stopped")
+	}
+	if t.GetTrouble() != "" {
+		all = append(all, "trouble")
+	}
+	if t.GetUnseen() {
+		all = append(all, "unseen")
 	}
 	if f := t.GetFence(); f != nil && !f.GetCounts() {
 		all = append(all, "grace")

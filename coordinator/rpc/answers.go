@@ -175,6 +175,7 @@ func tableToProto(t coordinator.TableInfo) *pb.Table {
 		Mode: modeToProto(t.Mode), Version: int64(t.Version), Marker: int64(t.Marker),
 		OneTxnPerVersion: t.OneTxnPerVersion, Freeze: freezeToProto(t.Frozen), PendingChanges: uint32(t.Pending),
 		Stopped: text(t.Stopped, maxText), Fence: fenceToProto(t.Fence), ModeReason: text(t.ModeReason, maxText),
+		Trouble: text(t.Trouble, maxText), Unseen: t.Unseen,
 	}
 }
 

@@ -48,14 +48,20 @@ type Table struct {
 	// Changes that are decided and not yet published.
 	PendingChanges uint32 `protobuf:"varint,10,opt,name=pending_changes,json=pendingChanges,proto3" json:"pending_changes,omitempty"`
 	// Why this replica does not write the table, in words: its log cannot be read,
-	// or contradicts the journal, or another catalog took the table over. Empty if
-	// nothing is wrong.
+	// or contradicts the journal, or another catalog took the table over, or the
+	// server may not use its location. Empty if nothing is wrong.
 	Stopped string `protobuf:"bytes,11,opt,name=stopped,proto3" json:"stopped,omitempty"`
 	// Set while the mode is fenced.
 	Fence *Fence `protobuf:"bytes,12,opt,name=fence,proto3" json:"fence,omitempty"`
 	// Why the mode is not what somebody set: the foreign commit that ended a fence
 	// (or exclusive use), or a fence change that is on its way. Empty otherwise.
-	ModeReason    string `protobuf:"bytes,13,opt,name=mode_reason,json=modeReason,proto3" json:"mode_reason,omitempty"`
+	ModeReason string `protobuf:"bytes,13,opt,name=mode_reason,json=modeReason,proto3" json:"mode_reason,omitempty"`
+	// What does not work at the table's place, in words, as far as this replica has
+	// seen (`GetStatus` says what to do). Empty if nothing is known.
+	Trouble string `protobuf:"bytes,14,opt,name=trouble,proto3" json:"trouble,omitempty"`
+	// This replica has asked nothing of the table's place since it started. It does
+	// by itself, within some seconds. What it says of the table is the journal's word.
+	Unseen        bool `protobuf:"varint,15,opt,name=unseen,proto3" json:"unseen,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -179,6 +185,20 @@ func (x *Table) GetModeReason() string {
 		return x.ModeReason
 	}
 	return ""
+}
+
+func (x *Table) GetTrouble() string {
+	if x != nil {
+		return x.Trouble
+	}
+	return ""
+}
+
+func (x *Table) GetUnseen() bool {
+	if x != nil {
+		return x.Unseen
+	}
+	return false
 }
 
 // Fence is that of a fenced table.
@@ -1712,7 +1732,7 @@ var File_txcoord_v1_tables_proto protoreflect.FileDescriptor
 const file_txcoord_v1_tables_proto_rawDesc = "" +
 	"\n" +
 	"\x17txcoord/v1/tables.proto\x12\n" +
-	"txcoord.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17txcoord/v1/common.proto\"\xa3\x03\n" +
+	"txcoord.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17txcoord/v1/common.proto\"\xd5\x03\n" +
 	"\x05Table\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x10\n" +
@@ -1729,7 +1749,9 @@ const file_txcoord_v1_tables_proto_rawDesc = "" +
 	"\astopped\x18\v \x01(\tR\astopped\x12'\n" +
 	"\x05fence\x18\f \x01(\v2\x11.txcoord.v1.FenceR\x05fence\x12\x1f\n" +
 	"\vmode_reason\x18\r \x01(\tR\n" +
-	"modeReason\"\xcb\x01\n" +
+	"modeReason\x12\x18\n" +
+	"\atrouble\x18\x0e \x01(\tR\atrouble\x12\x16\n" +
+	"\x06unseen\x18\x0f \x01(\bR\x06unseen\"\xcb\x01\n" +
 	"\x05Fence\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\x03R\aversion\x120\n" +
 	"\x05since\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x12\x16\n" +

@@ -12,7 +12,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class Table(_message.Message):
-    __slots__ = ("id", "name", "uri", "metadata_id", "mode", "version", "marker", "one_txn_per_version", "freeze", "pending_changes", "stopped", "fence", "mode_reason")
+    __slots__ = ("id", "name", "uri", "metadata_id", "mode", "version", "marker", "one_txn_per_version", "freeze", "pending_changes", "stopped", "fence", "mode_reason", "trouble", "unseen")
     ID_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     URI_FIELD_NUMBER: _ClassVar[int]
@@ -26,6 +26,8 @@ class Table(_message.Message):
     STOPPED_FIELD_NUMBER: _ClassVar[int]
     FENCE_FIELD_NUMBER: _ClassVar[int]
     MODE_REASON_FIELD_NUMBER: _ClassVar[int]
+    TROUBLE_FIELD_NUMBER: _ClassVar[int]
+    UNSEEN_FIELD_NUMBER: _ClassVar[int]
     id: str
     name: str
     uri: str
@@ -39,7 +41,9 @@ class Table(_message.Message):
     stopped: str
     fence: Fence
     mode_reason: str
-    def __init__(self, id: _Optional[str] = ..., name: _Optional[str] = ..., uri: _Optional[str] = ..., metadata_id: _Optional[str] = ..., mode: _Optional[_Union[_common_pb2.TableMode, str]] = ..., version: _Optional[int] = ..., marker: _Optional[int] = ..., one_txn_per_version: bool = ..., freeze: _Optional[_Union[_common_pb2.Freeze, _Mapping]] = ..., pending_changes: _Optional[int] = ..., stopped: _Optional[str] = ..., fence: _Optional[_Union[Fence, _Mapping]] = ..., mode_reason: _Optional[str] = ...) -> None: ...
+    trouble: str
+    unseen: bool
+    def __init__(self, id: _Optional[str] = ..., name: _Optional[str] = ..., uri: _Optional[str] = ..., metadata_id: _Optional[str] = ..., mode: _Optional[_Union[_common_pb2.TableMode, str]] = ..., version: _Optional[int] = ..., marker: _Optional[int] = ..., one_txn_per_version: bool = ..., freeze: _Optional[_Union[_common_pb2.Freeze, _Mapping]] = ..., pending_changes: _Optional[int] = ..., stopped: _Optional[str] = ..., fence: _Optional[_Union[Fence, _Mapping]] = ..., mode_reason: _Optional[str] = ..., trouble: _Optional[str] = ..., unseen: bool = ...) -> None: ...
 
 class Fence(_message.Message):
     __slots__ = ("version", "since", "counts", "decided_from", "by_operator")
