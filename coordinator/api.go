@@ -251,7 +251,8 @@ type TableInfo struct {
 	// file above the recorded version which is not whole.
 	Stopped string
 	Torn    bool
-	// Trouble is what does not work at the table's place, as far as this replica has seen.
+	// Trouble is what does not work at the table's place, or which commit below the recorded
+	// version was altered, as far as this replica has seen.
 	// Unseen: it has asked nothing of the place since it started.
 	Trouble string
 	Unseen  bool

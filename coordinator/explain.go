@@ -38,6 +38,7 @@ const (
 	FoundStoreTrouble
 	FoundPartLost
 	FoundReserved
+	FoundLogAltered
 )
 
 // Finding is one thing that stands in a table's way, or may. The wire's Finding says

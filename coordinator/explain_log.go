@@ -16,6 +16,11 @@ func (e *explainer) log(ctx context.Context, row TableInfo) error {
 	if t := e.c.tables.peek(e.id); t != nil {
 		stopped = t.stoppedBy()
 	}
+	if t := e.c.tables.peek(e.id); t != nil {
+		if a := e.c.lookAltered(ctx, t); a != nil {
+			e.add(Finding{Code: FoundLogAltered, Text: a.text, Remedy: alteredRemedy, Since: a.since, File: a.file, Version: a.version})
+		}
+	}
 	if stopped != nil {
 		f := Finding{Code: FoundStopped, Blocks: true, Text: "this replica does not write it: " + stopped.Error(), Remedy: "put the file back as it was; the next look finds out"}
 		f.File, f.Version = fileOf(stopped)

@@ -43,6 +43,8 @@ type handle struct {
 	// not whole.
 	stopped error
 	torn    *torn
+	// altered is a commit below the recorded version that is not what it was.
+	altered *altered
 	// authors are who wrote the newest foreign versions, as far as this process read them.
 	authors map[twophase.Version]author
 	// lacksPart: the publisher's last walk found that a staged part is lost.

@@ -296,8 +296,9 @@ func (j *upkeepJob) tell(p *tables.CleanUp, heldBy string) {
 }
 
 // altered: what is written or removed here would make the damage last. The table goes on as
-// it is, and the finding stays until the next maintenance that finds nothing.
+// it is, and the finding stays until the file is back.
 func (j *upkeepJob) altered(err error) error {
+	j.m.c.noteAltered(j.handle, err)
 	bad, _ := errors.AsType[*tables.LogError](err)
 	own, _ := errors.AsType[*Error](j.contradiction(fmt.Sprintf(
 		"version %d has another content (%s): %s. Nothing was written, and nothing removed. Put the file back as it was, from a copy or a former version of the bucket, and maintain again",

@@ -280,4 +280,16 @@ func (l *logged) has(parts ...string) bool {
 	})
 }
 
+// count is how many lines have a text.
+func (l *logged) count(text string) (n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, line := range l.lines {
+		if strings.Contains(line, text) {
+			n++
+		}
+	}
+	return n
+}
+
 func (l *logged) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }

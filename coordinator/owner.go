@@ -79,6 +79,7 @@ func (c *Catalog) checkOwner(ctx context.Context, row TableInfo) {
 	case owner.Catalog == c.journal.Meta().Catalog && owner.Table == row.ID:
 		c.noteWork(ctx, t.uri, read, nil)
 		t.disown(nil)
+		c.lookAltered(ctx, t)
 		c.describeOwner(ctx, t, row, owner)
 	default:
 		t.forgetSight()

@@ -176,6 +176,9 @@ func (r *renewals) renew(ctx context.Context, id twophase.TableID) {
 	out, err := t.log.RenewExtract(ctx, at, tables.Renewal{AtLeast: r.every(row.URI), MaxBytes: renewBytes, Recorded: c.recorded.noted(id)})
 	switch {
 	case ctx.Err() != nil:
+	case isAltered(err):
+		r.is(id, at, 0)
+		c.noteAltered(t, err)
 	case err != nil:
 		r.is(id, at, 0)
 		if isDamage(err) || isGone(err) {

@@ -190,6 +190,61 @@ func TestRenewalMeetsDamage(t *testing.T) {
 	}
 }
 
+// TestAlteredCommitIsTold: a renewal, or a maintenance, meets a commit that is another one than was
+// recorded. The table goes on, and everybody who asks is told, until the file is back.
+func TestAlteredCommitIsTold(t *testing.T) {
+	t.Parallel()
+	for name, meet := range map[string]func(w *tended){
+		"a renewal": func(w *tended) { w.catalog.Renew(w.ctx(), w.info("a").ID) },
+		"a maintenance": func(w *tended) {
+			_, err := w.maintainer(coordinator.MaintainConfig{}).Maintain(w.ctx(), coordinator.MaintainRequest{Table: "a"})
+			wantReason(t, "maintain", err, coordinator.LogContradiction)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var log logged
+			w := &tended{world: &world{}}
+			w.cfg.Limits.FileExtractEvery = 1
+			w.cfg.Log = log.logger()
+			w.open(t)
+			w.create("a", twophase.ModeExclusive)
+			w.grow("a", 5)
+			w.settle()
+			was := w.read("a", 3)
+			w.overwrite("a", 3, withoutAdds(was))
+			meet(w)
+			meet(w)
+			w.commit("x", blind("a", "x"))
+			says := "version 3 of table a has another content than was recorded (_delta_log/00000000000000000003.json)"
+			f := found(t, w.explain("a"), coordinator.FoundLogAltered)
+			if f.Blocks || f.Version != 3 || !strings.HasSuffix(f.File, "03.json") || !strings.Contains(f.Text, says) || !strings.Contains(f.Remedy, "put the file back") {
+				t.Errorf("%+v", f)
+			}
+			if st := w.status(); len(st.Frozen) != 0 || len(st.Troubles) != 1 || st.Troubles[0].Place != w.uri("a") || !strings.Contains(st.Troubles[0].Text, says) {
+				t.Errorf("%+v, %+v", st.Frozen, st.Troubles)
+			}
+			if in := w.listed()["a"]; !strings.Contains(in.Trouble, says) || in.Stopped != "" {
+				t.Errorf("%+v", in)
+			}
+			if n := log.count("was altered"); n != 1 {
+				t.Errorf("said %d times:\n%v", n, log.lines)
+			}
+			w.overwrite("a", 3, was)
+			if st := w.status(); len(st.Troubles) != 0 {
+				t.Errorf("put back, and %+v", st.Troubles)
+			}
+			if in := w.listed()["a"]; in.Trouble != "" {
+				t.Errorf("put back, and %s", in.Trouble)
+			}
+			for _, f := range w.explain("a").Findings {
+				if f.Code == coordinator.FoundLogAltered {
+					t.Errorf("put back, and %+v", f)
+				}
+			}
+		})
+	}
+}
+
 // TestOlderExtractIsPutBack: an extract of a version before is believed for what it says, and
 // the commits since are read.
 func TestOlderExtractIsPutBack(t *testing.T) {

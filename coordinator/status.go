@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"context"
+	"slices"
 
 	"github.com/txcoord/txcoord/lock"
 	"github.com/txcoord/txcoord/twophase"
@@ -9,7 +10,7 @@ import (
 
 // Status says how the catalog is, as this replica sees it.
 func (c *Catalog) Status(ctx context.Context) (Status, error) {
-	st := Status{ManifestSnapshot: c.manifests.written(), OpenTransactions: len(c.openTxns.list()), Replicas: c.replicas.list(), Troubles: append(c.troubles.list(), c.tornTables(ctx)...)}
+	st := Status{ManifestSnapshot: c.manifests.written(), OpenTransactions: len(c.openTxns.list()), Replicas: c.replicas.list(), Troubles: slices.Concat(c.troubles.list(), c.tornTables(ctx), c.alteredTables(ctx))}
 	st.Now, st.Slots = c.cfg.Now(), c.journal.Slots()
 	st.HeldBack = int(c.seq.parked.held.Load())
 	st.Backlog, st.BacklogLimit = c.backlog.size()

@@ -113,6 +113,11 @@ func infoOf(t *twophase.Table) TableInfo {
 func (c *Catalog) fill(info *TableInfo) {
 	c.stoppedBy(info)
 	looked, trouble := c.troubles.at(info.URI)
+	if t := c.tables.peek(info.ID); t != nil && trouble == "" {
+		if a := t.alteredBy(); a != nil {
+			trouble = a.text
+		}
+	}
 	info.Trouble, info.Unseen = trouble, !looked && info.Stopped == "" && info.Version != twophase.NoVersion
 	if info.Fence != nil {
 		info.Fence = c.fenceInfo(&info.Fence.Fence, info.ID)

@@ -100,7 +100,7 @@ func (h *handles) tornAt(id twophase.TableID) *torn {
 // mended is not told any more, and returns the rest: a trouble of each table's place. Of a
 // frozen table the freeze says it.
 func (c *Catalog) tornTables(ctx context.Context) (out []Trouble) {
-	found := c.tables.torn()
+	found := c.tables.those(func(t *handle) bool { return t.tornBy() != nil })
 	if len(found) == 0 {
 		return nil
 	}
@@ -130,12 +130,12 @@ func (c *Catalog) isTornOnly(id twophase.TableID) (is bool) {
 	return is
 }
 
-// torn are the handles of tables whose last walk found a torn commit.
-func (h *handles) torn() (out []*handle) {
+// those are the handles of which something is so.
+func (h *handles) those(is func(*handle) bool) (out []*handle) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, t := range h.m {
-		if t.tornBy() != nil {
+		if is(t) {
 			out = append(out, t)
 		}
 	}

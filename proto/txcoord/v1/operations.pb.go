@@ -151,6 +151,9 @@ const (
 	// A key that has lost many attempts goes first: commits of others on the table are
 	// decided after its next one. It passes by itself.
 	FindingCode_FINDING_CODE_RESERVED FindingCode = 20
+	// A commit below the recorded version has another content than was recorded; `file`
+	// and `version` name it. The table goes on, and maintenance leaves its log alone.
+	FindingCode_FINDING_CODE_LOG_ALTERED FindingCode = 21
 )
 
 // Enum value maps for FindingCode.
@@ -177,6 +180,7 @@ var (
 		18: "FINDING_CODE_STORE_TROUBLE",
 		19: "FINDING_CODE_PART_LOST",
 		20: "FINDING_CODE_RESERVED",
+		21: "FINDING_CODE_LOG_ALTERED",
 	}
 	FindingCode_value = map[string]int32{
 		"FINDING_CODE_UNSPECIFIED":         0,
@@ -200,6 +204,7 @@ var (
 		"FINDING_CODE_STORE_TROUBLE":       18,
 		"FINDING_CODE_PART_LOST":           19,
 		"FINDING_CODE_RESERVED":            20,
+		"FINDING_CODE_LOG_ALTERED":         21,
 	}
 )
 
@@ -3101,7 +3106,7 @@ const file_txcoord_v1_operations_proto_rawDesc = "" +
 	"\x19TRANSACTION_STATE_ABORTED\x10\x05\x12\x1d\n" +
 	"\x19TRANSACTION_STATE_WAITING\x10\x06\x12\x1f\n" +
 	"\x1bTRANSACTION_STATE_PUBLISHED\x10\a\x12\x1e\n" +
-	"\x1aTRANSACTION_STATE_GIVEN_UP\x10\b*\x9d\x05\n" +
+	"\x1aTRANSACTION_STATE_GIVEN_UP\x10\b*\xbb\x05\n" +
 	"\vFindingCode\x12\x1c\n" +
 	"\x18FINDING_CODE_UNSPECIFIED\x10\x00\x12\x17\n" +
 	"\x13FINDING_CODE_FROZEN\x10\x01\x12\x17\n" +
@@ -3124,7 +3129,8 @@ const file_txcoord_v1_operations_proto_rawDesc = "" +
 	"\x1dFINDING_CODE_PROPERTY_IGNORED\x10\x11\x12\x1e\n" +
 	"\x1aFINDING_CODE_STORE_TROUBLE\x10\x12\x12\x1a\n" +
 	"\x16FINDING_CODE_PART_LOST\x10\x13\x12\x19\n" +
-	"\x15FINDING_CODE_RESERVED\x10\x14*\x86\x02\n" +
+	"\x15FINDING_CODE_RESERVED\x10\x14\x12\x1c\n" +
+	"\x18FINDING_CODE_LOG_ALTERED\x10\x15*\x86\x02\n" +
 	"\vGarbageKind\x12\x1c\n" +
 	"\x18GARBAGE_KIND_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11GARBAGE_KIND_PART\x10\x01\x12\x1c\n" +

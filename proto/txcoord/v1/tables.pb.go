@@ -56,8 +56,9 @@ type Table struct {
 	// Why the mode is not what somebody set: the foreign commit that ended a fence
 	// (or exclusive use), or a fence change that is on its way. Empty otherwise.
 	ModeReason string `protobuf:"bytes,13,opt,name=mode_reason,json=modeReason,proto3" json:"mode_reason,omitempty"`
-	// What does not work at the table's place, in words, as far as this replica has
-	// seen (`GetStatus` says what to do). Empty if nothing is known.
+	// What does not work at the table's place, or which commit below the recorded
+	// version was altered, in words, as far as this replica has seen (`GetStatus` says
+	// what to do). Empty if nothing is known.
 	Trouble string `protobuf:"bytes,14,opt,name=trouble,proto3" json:"trouble,omitempty"`
 	// This replica has asked nothing of the table's place since it started. It does
 	// by itself, within some seconds. What it says of the table is the journal's word.

@@ -49,6 +49,7 @@ class FindingCode(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     FINDING_CODE_STORE_TROUBLE: _ClassVar[FindingCode]
     FINDING_CODE_PART_LOST: _ClassVar[FindingCode]
     FINDING_CODE_RESERVED: _ClassVar[FindingCode]
+    FINDING_CODE_LOG_ALTERED: _ClassVar[FindingCode]
 
 class GarbageKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -91,6 +92,7 @@ FINDING_CODE_PROPERTY_IGNORED: FindingCode
 FINDING_CODE_STORE_TROUBLE: FindingCode
 FINDING_CODE_PART_LOST: FindingCode
 FINDING_CODE_RESERVED: FindingCode
+FINDING_CODE_LOG_ALTERED: FindingCode
 GARBAGE_KIND_UNSPECIFIED: GarbageKind
 GARBAGE_KIND_PART: GarbageKind
 GARBAGE_KIND_OPEN_RECORD: GarbageKind
