@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"log/slog"
+	"math"
 	"sync"
 	"testing"
 	"time"
@@ -72,6 +74,25 @@ func TestInCommitTimestampsLineUp(t *testing.T) {
 	}
 	if !said.has("in-commit timestamp is not its round's") || !said.has("/b") {
 		t.Error("the log does not say that b is not aligned")
+	}
+}
+
+// A foreign writer's in-commit timestamp may be any: the line that says so can be written as JSON.
+func TestFarTimestampsInTheLog(t *testing.T) {
+	for at, want := range map[int64]string{
+		253_402_300_800_000: "10000-01-01T00:00:00.001Z",
+		math.MaxInt64:       "292278994-08-17T07:12:55.807Z",
+	} {
+		said := &logged{}
+		w := &world{files: true}
+		w.cfg.Log = slog.New(slog.NewJSONHandler(said, nil))
+		w.open(t)
+		w.featured("b", timestamps)
+		w.rawCommit("b", 1, fmt.Sprintf(`{"commitInfo":{"inCommitTimestamp":%d}}`+"\n%s", at, add("foreign")))
+		w.commit("after", blind("b", "g"))
+		if !said.has("in-commit timestamp is not its round's", `"in_commit_timestamp":"`+want+`"`) || said.has("!ERROR") {
+			t.Errorf("%d: %v", at, said.lines)
+		}
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"time"
 
 	"github.com/txcoord/txcoord/tables"
 	"github.com/txcoord/txcoord/twophase"
@@ -37,9 +39,15 @@ func (c *Catalog) render(ctx context.Context, t *handle, v twophase.Version, in 
 	}
 	if !out.Aligned {
 		c.log.Warn("a version's in-commit timestamp is not its round's: the table's time is ahead",
-			"table", t.uri, "version", v, "round", in.Round, versionAttr(&in), "time", out.InCommitTimestamp.Std())
+			"table", t.uri, "version", v, "round", in.Round, versionAttr(&in), timeAttr("in_commit_timestamp", out.InCommitTimestamp))
 	}
 	return out.Data, nil
+}
+
+// timeAttr is a time from a table's log, which may be any number of milliseconds. As a text it can
+// be said: of one past the year 9999 JSON has no time, and a log line instead of it !ERROR.
+func timeAttr(name string, t twophase.Time) slog.Attr {
+	return slog.String(name, t.Std().Format(time.RFC3339Nano))
 }
 
 // unwritable: a decided change of which no version of its table can be made. Nothing that
