@@ -155,7 +155,7 @@ func heldReason(s *twophase.State, o *twophase.Outcome) string {
 		t, ok := s.Table(o.Commit.Parts[i].Table)
 		settled := o.Parts[i].Status == twophase.StatusPublished || o.Parts[i].Status == twophase.StatusNotApplied
 		if ok && t.Frozen != nil && !settled {
-			return fmt.Sprintf("table %s is frozen: %s %s", t.Name, t.Frozen.Cause, t.Frozen.Detail)
+			return fmt.Sprintf("table %s is frozen: %s %s", t.Name, t.Frozen.Cause, t.Frozen.Text())
 		}
 	}
 	return ""

@@ -140,6 +140,8 @@ type FrozenDetail struct {
 	Since   time.Time
 	// Held: an operator froze it, whatever the cause says.
 	Held bool
+
+	ground twophase.Ground
 }
 
 // found reports whether something in the table's log or round froze it: an operator's

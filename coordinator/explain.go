@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -241,11 +242,12 @@ func (e *explainer) freezeText(s *twophase.State, t *twophase.Table) string {
 		why = "an operator gave a table up, and it counts as replaced"
 	}
 	detail := f.Detail
-	if found, _, torn := tornStall(f.Cause, f.Detail); torn {
-		why, detail = "its log cannot be gone on with", found
-	}
-	if f.Cause == twophase.CauseLost && strings.Contains(f.Detail, cannotWriteWords) {
+	switch groundOf(f) {
+	case twophase.GroundTorn:
+		why = "its log cannot be gone on with"
+	case twophase.GroundUnwritable:
 		why = "a decided transaction cannot be published here"
+	case twophase.GroundNone, twophase.GroundGivenUp:
 	}
 	text := fmt.Sprintf("frozen since %s (%s): %s", f.Since.Std().Format(time.RFC3339), f.Cause, why)
 	if f.Origin != t.Table {
@@ -263,24 +265,24 @@ func (e *explainer) freezeText(s *twophase.State, t *twophase.Table) string {
 // givenUpTable reports whether a freeze began at a table that an operator has given up.
 func givenUpTable(s *twophase.State, f *twophase.Freeze) bool {
 	o, ok := s.Table(f.Origin)
-	return ok && o.Frozen != nil && o.Frozen.Cause == twophase.CauseReplaced && strings.HasPrefix(o.Frozen.Detail, givenUpDetail)
+	return ok && o.Frozen != nil && groundOf(o.Frozen) == twophase.GroundGivenUp
 }
 
 func (e *explainer) freezeRemedy(s *twophase.State, t *twophase.Table) string {
 	f := t.Frozen
-	_, mend, torn := tornStall(f.Cause, f.Detail)
+	ground := groundOf(f)
 	switch {
-	case torn && !f.Resolved:
-		return mend
+	case ground == twophase.GroundTorn && !f.Resolved:
+		return cmp.Or(f.Remedy, tornRemedy+"and no engine has read that version, "+removeTorn)
 	case f.Resolved:
 		return fmt.Sprintf("txcoord tables release %s; then register what stands at its place, if you want that", t.Name)
 	case f.Cause == twophase.CauseReplaced && givenUpTable(s, f):
 		return fmt.Sprintf("txcoord tables resolve %s, once the store's grace has passed: what was given up is settled, and the other tables go on", e.name(nameOf(s, f.Origin)))
 	case f.Cause == twophase.CauseStalled:
 		return "make its location reachable and writable; it thaws by itself when its round is published"
-	case f.Cause == twophase.CauseReplaced && t.Recorded != twophase.NoVersion && !strings.HasPrefix(f.Detail, givenUpDetail):
+	case f.Cause == twophase.CauseReplaced && t.Recorded != twophase.NoVersion && ground != twophase.GroundGivenUp:
 		return fmt.Sprintf("txcoord tables resolve %s says what it would do, and does it with --yes: if the table's own log is put back first, whole, the table goes on; if a file of it is missing or altered, that is named; a log that is not its own closes it for good", t.Name)
-	case f.Cause == twophase.CauseLost && strings.Contains(f.Detail, cannotWriteWords):
+	case ground == twophase.GroundUnwritable:
 		return unwritableRemedy(e.name(nameOf(s, f.Origin)))
 	case f.Cause == twophase.CauseLost:
 		return fmt.Sprintf("put the part back, and the table goes on by itself; or give the change up: txcoord tables resolve %s --give-up", t.Name)

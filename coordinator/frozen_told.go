@@ -3,7 +3,6 @@ package coordinator
 import (
 	"context"
 	"log/slog"
-	"strings"
 
 	"github.com/txcoord/txcoord/twophase"
 )
@@ -44,7 +43,7 @@ func (c *Catalog) freezeLine(before *foldMarks, r twophase.Record) (level slog.L
 	case *twophase.Thawed:
 		return slog.LevelInfo, "an operator resolved the table", c.tableAttrs(r.Table, slog.Bool("mended", r.Mended), slog.String("reason", r.Detail))
 	case *twophase.Replaced:
-		if strings.HasPrefix(r.Detail, givenUpDetail) {
+		if r.GivenUp {
 			return slog.LevelWarn, "an operator gave the table up", c.tableAttrs(r.Table, causeAttr(twophase.CauseReplaced), slog.String("reason", r.Detail))
 		}
 	default:

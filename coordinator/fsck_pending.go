@@ -41,7 +41,7 @@ func (f *fsck) frozen(t *twophase.Table) {
 	if ice.Origin == t.Table && !ice.Resolved && (ice.Cause == twophase.CauseReplaced || ice.Cause == twophase.CauseContradiction) {
 		code = FsckStopped
 	}
-	f.found(FsckFinding{Code: code, Table: t.Name, TableID: t.Table, Version: twophase.NoVersion, Txn: ice.Txn, What: fmt.Sprintf("it is frozen: %s %s", ice.Cause, ice.Detail)})
+	f.found(FsckFinding{Code: code, Table: t.Name, TableID: t.Table, Version: twophase.NoVersion, Txn: ice.Txn, What: fmt.Sprintf("it is frozen: %s %s", ice.Cause, ice.Text())})
 }
 
 // undelivered are the pieces of a table's pending changes.

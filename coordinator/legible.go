@@ -44,6 +44,7 @@ func legible(records []twophase.Record) {
 			short(&r.Detail)
 		case *twophase.Frozen:
 			short(&r.Detail)
+			short(&r.Remedy)
 		case *twophase.Thawed:
 			short(&r.Detail)
 		case *twophase.Held:

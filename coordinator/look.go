@@ -20,7 +20,7 @@ func (c *Catalog) readVersion(ctx context.Context, t *handle, v twophase.Version
 		return twophase.AbsentVersion{}, nil
 	}
 	if f := c.tornBy(t, err); f != nil {
-		err = f.err(c.logError(t.id, err))
+		err = f.err(err, c.logError(t.id, err))
 		t.stopTorn(err, f)
 		return nil, err
 	}

@@ -243,7 +243,7 @@ func (r *Resolution) planReplaced(s *twophase.State, o *twophase.Table, givenUp 
 		Kind: "replaced", Table: o.Name,
 		Text: fmt.Sprintf("table %s counts as replaced and is never written again. A second resolve, after the store's grace, gives up the changes below and frees the other tables",
 			o.Name),
-		record: &twophase.Replaced{Table: o.Table, Recorded: o.Recorded, Detail: clip(detail, 1024)},
+		record: &twophase.Replaced{Table: o.Table, Recorded: o.Recorded, Detail: clip(detail, 1024), GivenUp: true},
 	})
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/txcoord/txcoord/tables"
 	"github.com/txcoord/txcoord/twophase"
@@ -27,7 +26,7 @@ func (c *Catalog) isMended(ctx context.Context, id twophase.TableID) (mending, e
 	ask := false
 	c.ledger.read(func(s *twophase.State) {
 		m, ok := s.Mending(id)
-		if !ok || m.Origin.Recorded == twophase.NoVersion || strings.HasPrefix(m.Origin.Frozen.Detail, givenUpDetail) {
+		if !ok || m.Origin.Recorded == twophase.NoVersion || groundOf(m.Origin.Frozen) == twophase.GroundGivenUp {
 			return
 		}
 		in, ask = s.WalkInput(m.Origin.Table, twophase.NoSight), true

@@ -19,9 +19,15 @@ func (p *publisher) freeze(ctx context.Context, id twophase.RoundID, failures ma
 		}
 		held := p.c.roundAttr(id)
 		rec := &twophase.Frozen{Round: id, Table: table, Cause: twophase.CauseStalled, Detail: clip(cause.Error(), 1000)}
+		if bad, ok := errors.AsType[*tornError](cause); ok {
+			rec.Ground, rec.Detail, rec.Remedy = twophase.GroundTorn, bad.torn.text, bad.torn.remedy
+		}
 		if lack := lackOf(cause); lack != nil {
 			rec.Cause, rec.Txn, rec.Detail = twophase.CauseLost, lack.id.Txn, clip(p.c.lackText(lack), 500)
 			held = TxnAttr(lack.id.Txn)
+			if isUnwritable(lack) {
+				rec.Ground = twophase.GroundUnwritable
+			}
 		}
 		already := false
 		p.c.ledger.read(func(s *twophase.State) {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/txcoord/txcoord/tables"
@@ -22,8 +21,6 @@ type torn struct {
 	since        time.Time
 }
 
-// What tells a freeze for a torn commit from other stalls, and its text from its remedy: the
-// journal keeps both in one detail.
 const (
 	tornWords  = " is no whole commit: "
 	removeTorn = "whoever may remove files there takes it away"
@@ -56,37 +53,28 @@ func mendTorn(bad *tables.LogError) string {
 	}
 }
 
-// err is the answer to whoever needs the version. bad is what logError makes of it.
-func (f *torn) err(bad error) error {
+// err is the answer to whoever needs the version. read is what reading it said, and bad what
+// logError makes of that.
+func (f *torn) err(read, bad error) error {
 	own, ok := errors.AsType[*Error](bad)
 	if !ok {
 		return bad
 	}
 	out := *own
-	out.Message = f.text + "; " + f.remedy
+	out.Message, out.Cause = f.text+"; "+f.remedy, &tornError{read, f}
 	return &out
 }
 
-// tornStall is what a freeze's detail says if that is for a torn commit.
-func tornStall(cause twophase.Cause, detail string) (text, remedy string, ok bool) {
-	if cause != twophase.CauseStalled || !strings.Contains(detail, tornWords) {
-		return "", "", false
-	}
-	text, remedy, whole := strings.Cut(detail, "; "+tornRemedy)
-	if !whole { // cut short
-		remedy = "and no engine has read that version, " + removeTorn
-	}
-	return text, tornRemedy + remedy, true
+// tornError is what reading a torn commit said, and what that means.
+type tornError struct {
+	error
+	torn *torn
 }
 
+func (e *tornError) Unwrap() error { return e.error }
+
 // torn reports whether a torn commit froze it. Its log is looked at all the same.
-func (f *FrozenDetail) torn() bool {
-	if f == nil {
-		return false
-	}
-	_, _, is := tornStall(f.Cause, f.Detail)
-	return is
-}
+func (f *FrozenDetail) torn() bool { return f != nil && f.ground == twophase.GroundTorn }
 
 // tornAt is what a table's last walk found torn; nil if nothing.
 func (h *handles) tornAt(id twophase.TableID) *torn {

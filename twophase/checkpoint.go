@@ -134,7 +134,7 @@ func tableToPB(t *Table) *recordpb.Table {
 		return &recordpb.Guest{Engine: g.Engine, Version: int64(g.Version), TimeMs: int64(g.Time), Count: g.Count}
 	})
 	if f := t.Frozen; f != nil {
-		m.Frozen = &recordpb.Frozen{Round: roundIDToPB(f.Round), Table: string(f.Origin), Cause: uint32(f.Cause), Txn: txnToPB(f.Txn), Detail: f.Detail}
+		m.Frozen = frozenToPB(&Frozen{Round: f.Round, Table: f.Origin, Cause: f.Cause, Ground: f.Ground, Txn: f.Txn, Detail: f.Detail, Remedy: f.Remedy})
 		m.Resolved, m.FrozenSinceMs = f.Resolved, int64(f.Since)
 	}
 	if h := t.Held; h != nil {
@@ -170,7 +170,7 @@ func freezeFromPB(m *recordpb.Table) (*Freeze, error) {
 		return nil, fmt.Errorf("table %s: %w", m.GetRegistered().GetTable(), err)
 	}
 	return &Freeze{
-		Cause: f.Cause, Origin: f.Table, Round: f.Round, Txn: f.Txn, Detail: f.Detail,
+		Cause: f.Cause, Ground: f.Ground, Origin: f.Table, Round: f.Round, Txn: f.Txn, Detail: f.Detail, Remedy: f.Remedy,
 		Resolved: m.GetResolved(), Since: Time(m.GetFrozenSinceMs()),
 	}, nil
 }

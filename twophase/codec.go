@@ -182,7 +182,7 @@ func recordToPB(r Record) *recordpb.Record {
 		}}}
 	case *Replaced:
 		return &recordpb.Record{Record: &recordpb.Record_Replaced{Replaced: &recordpb.Replaced{
-			Table: string(r.Table), Recorded: int64(r.Recorded), Detail: r.Detail,
+			Table: string(r.Table), Recorded: int64(r.Recorded), Detail: r.Detail, GivenUp: r.GivenUp,
 		}}}
 	case *Registered:
 		return &recordpb.Record{Record: &recordpb.Record_Register{Register: registeredToPB(r)}}
@@ -259,7 +259,7 @@ func recordFromPB(m *recordpb.Record) (Record, error) {
 		}, nil
 	case *recordpb.Record_Replaced:
 		p := r.Replaced
-		return &Replaced{Table: TableID(p.GetTable()), Recorded: Version(p.GetRecorded()), Detail: p.GetDetail()}, nil
+		return &Replaced{Table: TableID(p.GetTable()), Recorded: Version(p.GetRecorded()), Detail: p.GetDetail(), GivenUp: p.GetGivenUp()}, nil
 	case *recordpb.Record_Register:
 		return registeredFromPB(r.Register), nil
 	case *recordpb.Record_Create:

@@ -245,16 +245,25 @@ func registeredFromPB(m *recordpb.Registered) *Registered {
 }
 
 func frozenToPB(f *Frozen) *recordpb.Frozen {
-	return &recordpb.Frozen{Round: roundIDToPB(f.Round), Table: string(f.Table), Cause: uint32(f.Cause), Txn: txnToPB(f.Txn), Detail: f.Detail}
+	return &recordpb.Frozen{
+		Round: roundIDToPB(f.Round), Table: string(f.Table), Cause: uint32(f.Cause), Ground: uint32(f.Ground), Txn: txnToPB(f.Txn),
+		Detail: f.Detail, Remedy: f.Remedy,
+	}
 }
 
 // frozenFromPB refuses a cause that this build does not know: what a freeze of it holds up,
-// and when it ends, would be guessed (R17).
+// and when it ends, would be guessed (R17); and a ground, whose remedy would be.
 func frozenFromPB(m *recordpb.Frozen) (*Frozen, error) {
 	if m.GetCause() > uint32(causeLast) {
 		return nil, fmt.Errorf("%w: cause %d of a freeze", ErrUnknownRecord, m.GetCause())
 	}
-	return &Frozen{Round: roundIDFromPB(m.GetRound()), Table: TableID(m.GetTable()), Cause: Cause(m.GetCause()), Txn: txnFromPB(m.GetTxn()), Detail: m.GetDetail()}, nil
+	if m.GetGround() > uint32(groundLast) {
+		return nil, fmt.Errorf("%w: ground %d of a freeze", ErrUnknownRecord, m.GetGround())
+	}
+	return &Frozen{
+		Round: roundIDFromPB(m.GetRound()), Table: TableID(m.GetTable()), Cause: Cause(m.GetCause()), Ground: Ground(m.GetGround()), Txn: txnFromPB(m.GetTxn()),
+		Detail: m.GetDetail(), Remedy: m.GetRemedy(),
+	}, nil
 }
 
 func capsToPB(c *Caps) *recordpb.SettingChanged {

@@ -168,7 +168,7 @@ func genRecord(t *rapid.T) twophase.Record {
 			Marker: twophase.ChangeNumber(rapid.Int64Range(0, 99).Draw(t, "marker")), MetaDataID: genText(t, "meta"), Verdicts: genList(t, "verdicts", genVerdict),
 		}
 	case 6:
-		return &twophase.Replaced{Table: table, Recorded: genVersion(t), Detail: genText(t, "detail")}
+		return &twophase.Replaced{Table: table, Recorded: genVersion(t), Detail: genText(t, "detail"), GivenUp: rapid.Bool().Draw(t, "given up")}
 	case 7:
 		r := genRegistered(t)
 		return &r
@@ -179,7 +179,10 @@ func genRecord(t *rapid.T) twophase.Record {
 	case 10:
 		return &twophase.ModeSet{Table: table, Mode: twophase.ModeOpen}
 	case 11:
-		return &twophase.Frozen{Round: genRound(t), Table: table, Cause: twophase.CauseStalled, Txn: genTxn(t), Detail: genText(t, "detail")}
+		return &twophase.Frozen{
+			Round: genRound(t), Table: table, Cause: twophase.CauseStalled, Ground: twophase.Ground(rapid.IntRange(0, 3).Draw(t, "ground")), Txn: genTxn(t),
+			Detail: genText(t, "detail"), Remedy: genText(t, "remedy"),
+		}
 	case 12:
 		return &twophase.Thawed{Mended: rapid.Bool().Draw(t, "mended"), Table: table, Detail: genText(t, "detail")}
 	case 21:
@@ -374,6 +377,12 @@ func TestCodecRefusesOtherCodecs(t *testing.T) {
 	enabled := &twophase.Entry{Records: []twophase.Record{&twophase.BuildEnabled{Codec: twophase.CodecVersion + 1}}}
 	if _, err := twophase.DecodeEntry(enabled.Encode()); !errors.Is(err, twophase.ErrUnknownRecord) {
 		t.Fatalf("another codec switched on: %v", err)
+	}
+	// So does a freeze of a cause, or a ground, of later on.
+	for _, f := range []*twophase.Frozen{{Table: "a", Cause: twophase.CauseLost + 1}, {Table: "a", Cause: twophase.CauseLost, Ground: twophase.GroundGivenUp + 1}} {
+		if _, err := twophase.DecodeEntry((&twophase.Entry{Records: []twophase.Record{f}}).Encode()); !errors.Is(err, twophase.ErrUnknownRecord) {
+			t.Fatalf("%+v: %v", f, err)
+		}
 	}
 	// An entry without a record in one of its places is of a kind that we do not know.
 	m.GetHeader().Codec = twophase.FirstCodec

@@ -54,7 +54,7 @@ func (d *decision) writable(id TableID) (*Table, *Refused) {
 	if f := t.Freezing(); f != nil && !d.weak.has(weakFrozenTakes) {
 		return nil, &Refused{
 			Reason: ReasonFrozen, Table: id, Txn: f.Txn,
-			Detail: fmt.Sprintf("%s: %s", f.Cause, f.Detail),
+			Detail: fmt.Sprintf("%s: %s", f.Cause, f.Text()),
 		}
 	}
 	return t, nil

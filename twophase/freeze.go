@@ -26,6 +26,14 @@ func (c Cause) grave() int {
 // Passes reports whether a freeze of this cause ends by itself, when its round closes.
 func (c Cause) Passes() bool { return c == CauseStalled || c == CauseLost }
 
+// Text is what was found, and what to do about it.
+func (f *Freeze) Text() string {
+	if f.Remedy == "" {
+		return f.Detail
+	}
+	return f.Detail + "; " + f.Remedy
+}
+
 // blocks reports whether a round with the frozen table may not close.
 func (f *Freeze) blocks() bool {
 	return f != nil && !f.Resolved && f.Cause.grave() >= CauseDiverged.grave()
@@ -121,7 +129,11 @@ func (f *fold) replaced(r *Replaced) {
 	if t == nil || r.Recorded != t.Recorded || t.isReplaced() {
 		return
 	}
-	f.freezeWithRound(t, Freeze{Cause: CauseReplaced, Origin: t.Table, Detail: r.Detail})
+	ice := Freeze{Cause: CauseReplaced, Origin: t.Table, Detail: r.Detail}
+	if r.GivenUp {
+		ice.Ground = GroundGivenUp
+	}
+	f.freezeWithRound(t, ice)
 }
 
 func (t *Table) isReplaced() bool {
@@ -132,7 +144,7 @@ func (f *fold) frozen(r *Frozen) {
 	if r.Cause == CauseOperator {
 		return // nobody writes that: an operator holds
 	}
-	ice := Freeze{Cause: r.Cause, Origin: r.Table, Round: r.Round, Txn: r.Txn, Detail: r.Detail}
+	ice := Freeze{Cause: r.Cause, Ground: r.Ground, Origin: r.Table, Round: r.Round, Txn: r.Txn, Detail: r.Detail, Remedy: r.Remedy}
 	if r.Round == (RoundID{}) {
 		if t := f.present(r.Table); t != nil { // a log that is none of ours contradicts nothing
 			f.freezeWithRound(t, ice)

@@ -206,6 +206,8 @@ type Replaced struct {
 	Table    TableID
 	Recorded Version
 	Detail   string
+	// GivenUp: nobody has seen that. An operator gives the table up, and it counts as such.
+	GivenUp bool
 }
 
 // Registered brings an existing table into the catalog (R21).
@@ -273,14 +275,33 @@ func (c Cause) String() string {
 	return "unknown"
 }
 
+// Ground says more closely than its cause why a table is frozen, where something else is to be
+// done about it than about others of the cause. Nothing that the fold does depends on it.
+type Ground uint8
+
+// The grounds. Numbers stand in journals.
+const (
+	GroundNone Ground = iota
+	// GroundTorn, of STALLED: a commit above the recorded version is not whole.
+	GroundTorn
+	// GroundUnwritable, of LOST: the payload is there, and no version can be made of it.
+	GroundUnwritable
+	// GroundGivenUp, of REPLACED: an operator gave the table up.
+	GroundGivenUp
+
+	groundLast = GroundGivenUp
+)
+
 // Frozen refuses commits that write the unfinished tables of a round (R12), or
-// one table when Round is zero.
+// one table when Round is zero. Remedy, if there is one, is what to do about that very case.
 type Frozen struct {
 	Round  RoundID
 	Table  TableID
 	Cause  Cause
+	Ground Ground
 	Txn    TxnID
 	Detail string
+	Remedy string
 }
 
 // Thawed is the operator's word that a table's changes that were given up stay

@@ -1,6 +1,7 @@
 package twophase_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -93,6 +94,32 @@ func TestStandingBehindWhatIsSealed(t *testing.T) {
 	}
 	if _, ok := j.state.Standing(one); ok {
 		t.Error("one is published")
+	}
+}
+
+// TestGroundsOfFreezes: the fold keeps what a freeze says of its ground, also over a checkpoint.
+func TestGroundsOfFreezes(t *testing.T) {
+	j := newJournal(t, "a", "b")
+	j.append([]twophase.Request{{Record: &twophase.Frozen{Table: "a", Cause: twophase.CauseStalled, Ground: twophase.GroundTorn, Detail: "it is torn", Remedy: "mend it"}}})
+	table, _ := j.state.Table("b")
+	j.append([]twophase.Request{{Record: &twophase.Replaced{Table: "b", Recorded: table.Recorded, Detail: "given up", GivenUp: true}}})
+	index, segments := j.state.EncodeCheckpoint("")
+	back, err := twophase.DecodeCheckpoint(index.Bytes, func(ref twophase.ObjectRef) ([]byte, error) {
+		i := slices.IndexFunc(segments, func(s twophase.CheckpointObject) bool { return s.Ref == ref })
+		return segments[i].Bytes, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []*twophase.State{j.state, back} {
+		a, _ := s.Table("a")
+		if f := a.Frozen; f.Ground != twophase.GroundTorn || f.Detail != "it is torn" || f.Remedy != "mend it" || f.Text() != "it is torn; mend it" {
+			t.Errorf("%+v", f)
+		}
+		b, _ := s.Table("b")
+		if f := b.Frozen; f.Ground != twophase.GroundGivenUp || f.Text() != "given up" {
+			t.Errorf("%+v", f)
+		}
 	}
 }
 

@@ -100,7 +100,11 @@ type Freeze struct {
 	Origin TableID
 	Round  RoundID
 	Txn    TxnID
+	// Ground says it more closely than Cause, and Remedy what to do about it; both may be
+	// missing.
+	Ground Ground
 	Detail string
+	Remedy string
 	// Since is the time of the entry that froze the table.
 	Since Time
 	// Resolved: an operator gave up what was pending on a replaced table. It is

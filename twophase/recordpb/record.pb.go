@@ -2014,6 +2014,7 @@ type Replaced struct {
 	Table         string                 `protobuf:"bytes,1,opt,name=table,proto3" json:"table,omitempty"`
 	Recorded      int64                  `protobuf:"varint,2,opt,name=recorded,proto3" json:"recorded,omitempty"`
 	Detail        string                 `protobuf:"bytes,3,opt,name=detail,proto3" json:"detail,omitempty"`
+	GivenUp       bool                   `protobuf:"varint,4,opt,name=given_up,json=givenUp,proto3" json:"given_up,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2067,6 +2068,13 @@ func (x *Replaced) GetDetail() string {
 		return x.Detail
 	}
 	return ""
+}
+
+func (x *Replaced) GetGivenUp() bool {
+	if x != nil {
+		return x.GivenUp
+	}
+	return false
 }
 
 type Registered struct {
@@ -2340,6 +2348,8 @@ type Frozen struct {
 	Cause         uint32                 `protobuf:"varint,3,opt,name=cause,proto3" json:"cause,omitempty"`
 	Txn           []byte                 `protobuf:"bytes,4,opt,name=txn,proto3" json:"txn,omitempty"`
 	Detail        string                 `protobuf:"bytes,5,opt,name=detail,proto3" json:"detail,omitempty"`
+	Ground        uint32                 `protobuf:"varint,6,opt,name=ground,proto3" json:"ground,omitempty"`
+	Remedy        string                 `protobuf:"bytes,7,opt,name=remedy,proto3" json:"remedy,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2405,6 +2415,20 @@ func (x *Frozen) GetTxn() []byte {
 func (x *Frozen) GetDetail() string {
 	if x != nil {
 		return x.Detail
+	}
+	return ""
+}
+
+func (x *Frozen) GetGround() uint32 {
+	if x != nil {
+		return x.Ground
+	}
+	return 0
+}
+
+func (x *Frozen) GetRemedy() string {
+	if x != nil {
+		return x.Remedy
 	}
 	return ""
 }
@@ -5266,11 +5290,12 @@ const file_twophase_recordpb_record_proto_rawDesc = "" +
 	"\x06marker\x18\x05 \x01(\x03R\x06marker\x12\x1f\n" +
 	"\vmetadata_id\x18\x06 \x01(\tR\n" +
 	"metadataId\x126\n" +
-	"\bverdicts\x18\a \x03(\v2\x1a.txcoord.record.v1.VerdictR\bverdicts\"T\n" +
+	"\bverdicts\x18\a \x03(\v2\x1a.txcoord.record.v1.VerdictR\bverdicts\"o\n" +
 	"\bReplaced\x12\x14\n" +
 	"\x05table\x18\x01 \x01(\tR\x05table\x12\x1a\n" +
 	"\brecorded\x18\x02 \x01(\x03R\brecorded\x12\x16\n" +
-	"\x06detail\x18\x03 \x01(\tR\x06detail\"\xfa\x01\n" +
+	"\x06detail\x18\x03 \x01(\tR\x06detail\x12\x19\n" +
+	"\bgiven_up\x18\x04 \x01(\bR\agivenUp\"\xfa\x01\n" +
 	"\n" +
 	"Registered\x12\x14\n" +
 	"\x05table\x18\x01 \x01(\tR\x05table\x12\x12\n" +
@@ -5291,13 +5316,15 @@ const file_twophase_recordpb_record_proto_rawDesc = "" +
 	"\fFenceCounted\x12\x14\n" +
 	"\x05table\x18\x01 \x01(\tR\x05table\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\x03R\aversion\x12\x1a\n" +
-	"\boperator\x18\x03 \x01(\bR\boperator\"\x90\x01\n" +
+	"\boperator\x18\x03 \x01(\bR\boperator\"\xc0\x01\n" +
 	"\x06Frozen\x120\n" +
 	"\x05round\x18\x01 \x01(\v2\x1a.txcoord.record.v1.RoundIDR\x05round\x12\x14\n" +
 	"\x05table\x18\x02 \x01(\tR\x05table\x12\x14\n" +
 	"\x05cause\x18\x03 \x01(\rR\x05cause\x12\x10\n" +
 	"\x03txn\x18\x04 \x01(\fR\x03txn\x12\x16\n" +
-	"\x06detail\x18\x05 \x01(\tR\x06detail\"N\n" +
+	"\x06detail\x18\x05 \x01(\tR\x06detail\x12\x16\n" +
+	"\x06ground\x18\x06 \x01(\rR\x06ground\x12\x16\n" +
+	"\x06remedy\x18\a \x01(\tR\x06remedy\"N\n" +
 	"\x06Thawed\x12\x14\n" +
 	"\x05table\x18\x01 \x01(\tR\x05table\x12\x16\n" +
 	"\x06detail\x18\x02 \x01(\tR\x06detail\x12\x16\n" +
