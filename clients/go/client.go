@@ -32,8 +32,8 @@ type Options struct {
 	// Credentials secure the connection that Dial makes. nil: plain text, for
 	// loopback and for networks that are secured otherwise.
 	Credentials credentials.TransportCredentials
-	// Token is asked for the token to show, for every call; nil shows none. It goes
-	// out over TLS, or to this machine: else Dial returns ErrPlainToken.
+	// Token is asked for the token to show, for every call; nil shows none, and an empty
+	// one is refused. It goes out over TLS, or to this machine: else Dial returns ErrPlainToken.
 	Token func() (string, error)
 	// DialOptions go to grpc.NewClient.
 	DialOptions []grpc.DialOption

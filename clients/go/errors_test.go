@@ -170,3 +170,13 @@ func TestARefusedClientSaysThatItHasNoToken(t *testing.T) {
 		}
 	}
 }
+
+// An empty token is a mistake, and its caller is not anonymous instead.
+func TestAnEmptyTokenIsNotShown(t *testing.T) {
+	s := &server{onCall: func(method string, _ int) error { t.Errorf("%s was called", method); return nil }}
+	c := start(t, s, client.Options{Token: func() (string, error) { return " \n", nil }, Credentials: insecure.NewCredentials()})
+	_, err := c.Transactions.Begin(t.Context(), &txcoordv1.BeginRequest{Key: "k"})
+	if !errors.Is(err, client.ErrUnauthenticated) || !strings.Contains(err.Error(), "the token of Options.Token is empty") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -22,6 +22,9 @@ func (b bearer) GetRequestMetadata(context.Context, ...string) (map[string]strin
 	if err != nil {
 		return nil, err
 	}
+	if strings.TrimSpace(token) == "" { // and the caller is not anonymous instead
+		return nil, errors.New("the token of Options.Token is empty")
+	}
 	return map[string]string{"authorization": "Bearer " + token}, nil
 }
 

@@ -21,8 +21,8 @@ import (
 type txAdd struct {
 	tableArg
 	Files     []string `arg:"" name:"file" help:"Parquet files that lie in the table's folder; a relative path is taken from where this command runs, and else from that folder. Only their footers are read."`
-	Token     string   `help:"Stage to this transaction. Without it the files are committed at once, as a transaction of their own." placeholder:"TOKEN"`
-	Key       string   `help:"Key of that transaction; a random one if left out." xor:"alone"`
+	Token     string   `help:"Stage to this transaction. Without it the files are committed at once, as a transaction of their own." placeholder:"TOKEN" type:"given"`
+	Key       string   `help:"Key of that transaction; a random one if left out." xor:"alone" type:"given"`
 	Attempt   uint32   `help:"Attempt of the key, from 1. The next one may commit once all before are aborted."`
 	Partition []string `help:"Partition value of all files, for what their paths do not say; it may not contradict them. COLUMN alone is null." placeholder:"COLUMN=VALUE" sep:"none"`
 	readFlags

@@ -135,10 +135,8 @@ func parseBucket(flag string) (key string, o bucketOptions, err error) {
 	if o.values, err = url.ParseQuery(query); err != nil {
 		return "", o, o.bad("write the options behind ? as name=value&name=value")
 	}
-	for _, option := range sortedKeys(o.values) {
-		if !slices.Contains(kind.options, option) {
-			return "", o, o.bad(noOption(option, kind.options))
-		}
+	if wrong := wrongOption(o.values, kind.options); wrong != "" {
+		return "", o, o.bad(wrong)
 	}
 	if e := o.get("endpoint"); withoutPassword(e) != e {
 		return "", o, o.bad("leave user and password out of the endpoint: credentials are read from files and variables")

@@ -83,7 +83,7 @@ func (u *usable) judge(flags fileFlags) error {
 	for _, name := range sortedKeys(flags) {
 		flag := flags[name]
 		variable := flag.Tag.Get("environ")
-		if v, ok := u.env(variable); variable != "" && ok && v != "" {
+		if v, ok := u.env(variable); variable != "" && ok && (v != "" || flag.Tag.Type == "given") {
 			if err := takes(flag, v); err != nil {
 				u.hidden[variable] = true
 				all = append(all, fmt.Errorf("%s: %w", variable, err))
@@ -107,10 +107,14 @@ func takes(flag *kong.Flag, value any) error {
 	if err == nil && flag.Enum != "" && !slices.Contains(flag.EnumSlice(), fmt.Sprint(target)) {
 		err = fmt.Errorf("--%s must be one of %s but got %q", flag.Name, flag.Enum, fmt.Sprint(target))
 	}
-	if err != nil {
-		return parserSays(err.Error(), "txcoord serve")
+	if err == nil {
+		return nil
 	}
-	return nil
+	var ours *usageError
+	if errors.As(err, &ours) {
+		return ours
+	}
+	return parserSays(err.Error(), "txcoord serve")
 }
 
 // config is what serve would have of what is usable; nil if that is not known, and what is

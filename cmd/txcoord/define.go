@@ -105,7 +105,7 @@ func columnOf(flag, text string) (*txcoordv1.NewColumn, error) {
 type tablesAlter struct {
 	tableArg
 	alterFlags
-	Key string `help:"Names the piece of work: over all its attempts a key commits once. Without one a repeated command is another change."`
+	Key string `help:"Names the piece of work: over all its attempts a key commits once. Without one a repeated command is another change." type:"given"`
 }
 
 func (c *tablesAlter) Run(ctx context.Context, s *session) error {
@@ -130,7 +130,7 @@ func (c *tablesAlter) Run(ctx context.Context, s *session) error {
 }
 
 type txCreate struct {
-	Token string `required:"" help:"The transaction's token, from tx begin." placeholder:"TOKEN"`
+	Token string `required:"" help:"The transaction's token, from tx begin." placeholder:"TOKEN" type:"given"`
 	defineFlags
 	Actions   string   `arg:"" optional:"" help:"File with Delta actions for version 0 of the table, one JSON object a line; - is standard input. Without it, and without --add, the table begins empty."`
 	Add       []string `help:"A Parquet file that lies in the table's folder, and is in its version 0; as tx add takes it. May be given several times." placeholder:"FILE" sep:"none"`
@@ -183,7 +183,7 @@ func (s *session) optionalInput(name string) ([]byte, error) {
 }
 
 type txAlter struct {
-	Token string `required:"" help:"The transaction's token, from tx begin." placeholder:"TOKEN"`
+	Token string `required:"" help:"The transaction's token, from tx begin." placeholder:"TOKEN" type:"given"`
 	tableArg
 	alterFlags
 	Actions string `arg:"" optional:"" help:"File with Delta actions for the same version, one JSON object a line; - is standard input."`

@@ -41,11 +41,8 @@ func parseLogStore(s string) (*sharedLog, error) {
 		entries: dynamo.Config{Table: table, Region: options.Get("region"), Endpoint: options.Get("endpoint"), Profile: options.Get("profile")},
 		scheme:  options.Get("scheme"),
 	}
-	known := []string{"region", "endpoint", "profile", "scheme", "ttl", "timeout"}
-	for _, name := range sortedKeys(options) {
-		if !slices.Contains(known, name) {
-			return bad(noOption(name, known))
-		}
+	if wrong := wrongOption(options, []string{"region", "endpoint", "profile", "scheme", "ttl", "timeout"}); wrong != "" {
+		return bad(wrong)
 	}
 	if withoutPassword(out.entries.Endpoint) != out.entries.Endpoint {
 		return bad("leave user and password out of the endpoint: credentials are read from files and variables")

@@ -94,7 +94,7 @@ func newParser(grammar *commands, s *session, more ...kong.Option) (*kong.Kong, 
 			{Key: "observe", Title: "How it is looked at:"},
 			{Key: "security", Title: "Who may do what, and who is on the other side:"},
 		}),
-		kong.TypeMapper(reflect.TypeFor[time.Time](), kong.MapperFunc(instant)), kong.Help(help),
+		kong.TypeMapper(reflect.TypeFor[time.Time](), kong.MapperFunc(instant)), kong.NamedMapper("given", kong.MapperFunc(given)), kong.Help(help),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
 		kong.Bind(s),
 	}, more...)...)
@@ -137,6 +137,25 @@ func instant(c *kong.DecodeContext, target reflect.Value) error {
 	return nil
 }
 
+// given reads what says who somebody is, or which work this is. Where a script's variable is
+// empty, it must not go on as if nothing had been said.
+func given(c *kong.DecodeContext, target reflect.Value) error {
+	var text string
+	if err := c.Scan.PopValueInto(c.Value.Name, &text); err != nil {
+		return err
+	}
+	if text == "" {
+		return emptyValue("--"+c.Value.Name, "leave it out")
+	}
+	target.SetString(text)
+	return nil
+}
+
+// emptyValue is about what was meant to be given; without says how to give nothing.
+func emptyValue(what, without string) error {
+	return usage(what, "", "it is given, and empty; give it a value, or "+without)
+}
+
 // exit is how kong ends the program, after --help for one.
 type exit int
 
@@ -158,8 +177,11 @@ func fromEnvironment(env lookup) kong.Resolver {
 		if name == "" {
 			return nil, nil
 		}
-		if v, ok := env(name); ok && v != "" {
+		switch v, ok := env(name); {
+		case ok && v != "":
 			return v, nil
+		case ok && flag.Tag.Type == "given":
+			return nil, emptyValue("$"+name, "unset it")
 		}
 		return nil, nil
 	})

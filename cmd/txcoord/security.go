@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -25,11 +24,11 @@ import (
 
 // Security says who may call a server, and what is written down about it.
 type Security struct {
-	TLSCert     string `help:"Certificate (PEM) to serve with; it and the key may be replaced while the server runs ($$TXCOORD_TLS_CERT)." environ:"TXCOORD_TLS_CERT" placeholder:"FILE" group:"security"`
-	TLSKey      string `help:"The certificate's key (PEM) ($$TXCOORD_TLS_KEY)." environ:"TXCOORD_TLS_KEY" placeholder:"FILE" group:"security"`
-	TLSClientCA string `help:"Authorities (PEM) whose client certificates are taken ($$TXCOORD_TLS_CLIENT_CA)." environ:"TXCOORD_TLS_CLIENT_CA" placeholder:"FILE" group:"security"`
-	Access      string `help:"Who may call and do what: tokens, issuers, roles, bindings (docs/security.md). It may be replaced while the server runs ($$TXCOORD_ACCESS)." environ:"TXCOORD_ACCESS" placeholder:"FILE" group:"security"`
-	AuditLog    string `help:"Append a JSON line to this file for every call that asks for more than reading, for every one that is refused for who makes it, and for every one whose request is not read ($$TXCOORD_AUDIT_LOG)." environ:"TXCOORD_AUDIT_LOG" placeholder:"FILE" group:"security"`
+	TLSCert     string `help:"Certificate (PEM) to serve with; it and the key may be replaced while the server runs ($$TXCOORD_TLS_CERT)." environ:"TXCOORD_TLS_CERT" placeholder:"FILE" group:"security" type:"given"`
+	TLSKey      string `help:"The certificate's key (PEM) ($$TXCOORD_TLS_KEY)." environ:"TXCOORD_TLS_KEY" placeholder:"FILE" group:"security" type:"given"`
+	TLSClientCA string `help:"Authorities (PEM) whose client certificates are taken ($$TXCOORD_TLS_CLIENT_CA)." environ:"TXCOORD_TLS_CLIENT_CA" placeholder:"FILE" group:"security" type:"given"`
+	Access      string `help:"Who may call and do what: tokens, issuers, roles, bindings (docs/security.md). It may be replaced while the server runs ($$TXCOORD_ACCESS)." environ:"TXCOORD_ACCESS" placeholder:"FILE" group:"security" type:"given"`
+	AuditLog    string `help:"Append a JSON line to this file for every call that asks for more than reading, for every one that is refused for who makes it, and for every one whose request is not read ($$TXCOORD_AUDIT_LOG)." environ:"TXCOORD_AUDIT_LOG" placeholder:"FILE" group:"security" type:"given"`
 	Insecure    bool   `help:"Serve on addresses that other machines reach, without encryption or authentication." group:"security"`
 }
 
@@ -173,10 +172,10 @@ func (g guards) follow(ctx context.Context, log *slog.Logger) {
 // Credentials are what a client shows, and whom it trusts.
 type Credentials struct {
 	TLS        bool   `help:"Speak TLS with the server, trusting the system's authorities." name:"tls" group:"security"`
-	TLSCA      string `help:"Speak TLS, trusting the authorities of this PEM file ($$TXCOORD_TLS_CA)." name:"tls-ca" environ:"TXCOORD_TLS_CA" placeholder:"FILE" group:"security"`
-	ClientCert string `help:"Certificate (PEM) to show to the server ($$TXCOORD_CLIENT_CERT)." environ:"TXCOORD_CLIENT_CERT" placeholder:"FILE" group:"security"`
-	ClientKey  string `help:"Its key (PEM) ($$TXCOORD_CLIENT_KEY)." environ:"TXCOORD_CLIENT_KEY" placeholder:"FILE" group:"security"`
-	TokenFile  string `help:"File with the token to show; it is read again for each call. Or put the token itself into $$TXCOORD_TOKEN." environ:"TXCOORD_TOKEN_FILE" placeholder:"FILE" group:"security"`
+	TLSCA      string `help:"Speak TLS, trusting the authorities of this PEM file ($$TXCOORD_TLS_CA)." name:"tls-ca" environ:"TXCOORD_TLS_CA" placeholder:"FILE" group:"security" type:"given"`
+	ClientCert string `help:"Certificate (PEM) to show to the server ($$TXCOORD_CLIENT_CERT)." environ:"TXCOORD_CLIENT_CERT" placeholder:"FILE" group:"security" type:"given"`
+	ClientKey  string `help:"Its key (PEM) ($$TXCOORD_CLIENT_KEY)." environ:"TXCOORD_CLIENT_KEY" placeholder:"FILE" group:"security" type:"given"`
+	TokenFile  string `help:"File with the token to show; it is read again for each call. Or put the token itself into $$TXCOORD_TOKEN." environ:"TXCOORD_TOKEN_FILE" placeholder:"FILE" group:"security" type:"given"`
 }
 
 // tls is nil if nothing asks for it.
@@ -194,19 +193,38 @@ func (c *Credentials) tls() (*tls.Config, error) {
 // token gives the token for a call; nil if there is none to show.
 func (c *Credentials) token(env lookup) func() (string, error) {
 	if c.TokenFile != "" {
-		return func() (string, error) {
-			b, err := os.ReadFile(c.TokenFile)
-			if err != nil {
-				return "", fmt.Errorf("read the token: %w", err)
-			}
-			if t := strings.TrimSpace(string(b)); t != "" {
-				return t, nil
-			}
-			return "", errors.New("the token file " + c.TokenFile + " is empty")
-		}
+		return func() (string, error) { return secretIn("--token-file", c.TokenFile) }
 	}
-	if t, ok := env("TXCOORD_TOKEN"); ok && t != "" {
-		return func() (string, error) { return t, nil }
+	if t, ok := env("TXCOORD_TOKEN"); ok {
+		return func() (string, error) { return t, filled("$TXCOORD_TOKEN", "", t) }
+	}
+	return nil
+}
+
+// tokenThere is token, where it gives one now.
+func (c *Credentials) tokenThere(env lookup) (func() (string, error), error) {
+	token := c.token(env)
+	if token == nil {
+		return nil, nil
+	}
+	_, err := token()
+	return token, err
+}
+
+// secretIn is what a file holds, which a flag names.
+func secretIn(flag, file string) (string, error) {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return "", usage(flag, file, err.Error())
+	}
+	secret := strings.TrimSpace(string(b))
+	return secret, filled(flag, file, secret)
+}
+
+// filled refuses a secret that is none.
+func filled(what, value, secret string) error {
+	if strings.TrimSpace(secret) == "" {
+		return usage(what, value, "it is empty; put the secret there, or leave it away")
 	}
 	return nil
 }

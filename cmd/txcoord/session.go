@@ -77,10 +77,13 @@ func (s *session) client() (*client.Client, error) {
 	if err := s.addressWithoutPassword(); err != nil {
 		return nil, err
 	}
-	options := client.Options{Catalog: s.Catalog, RetryFor: retryFor(s.Timeout), FailFast: !s.AwaitServer, Token: s.token(s.env)}
+	token, err := s.tokenThere(s.env)
+	if err != nil {
+		return nil, err
+	}
+	options := client.Options{Catalog: s.Catalog, RetryFor: retryFor(s.Timeout), FailFast: !s.AwaitServer, Token: token}
 	config := s.trust
 	if config == nil {
-		var err error
 		if config, err = s.tls(); err != nil {
 			return nil, err
 		}

@@ -26,11 +26,11 @@ type StoreFlags struct {
 	// Store is the catalog's memory: the journal, on which every decision stands.
 	Store string `help:"Where the journal is: ${stores}. Default: bolt:<warehouse>/_txcoord/<catalog>.db ($$TXCOORD_STORE)." environ:"TXCOORD_STORE" placeholder:"STORE"`
 
-	EtcdUser         string `help:"User at the etcd cluster; the password is read from $$TXCOORD_ETCD_PASSWORD or --etcd-password-file ($$TXCOORD_ETCD_USER)." environ:"TXCOORD_ETCD_USER" placeholder:"NAME"`
-	EtcdPasswordFile string `help:"File that holds the password at the etcd cluster ($$TXCOORD_ETCD_PASSWORD_FILE)." environ:"TXCOORD_ETCD_PASSWORD_FILE" placeholder:"PATH"`
-	EtcdCA           string `name:"etcd-ca" help:"PEM file of the authorities that sign the certificates of the etcd members; the system's without it ($$TXCOORD_ETCD_CA)." environ:"TXCOORD_ETCD_CA" placeholder:"PATH"`
-	EtcdCert         string `help:"PEM file of the certificate that txcoord shows to etcd ($$TXCOORD_ETCD_CERT)." environ:"TXCOORD_ETCD_CERT" placeholder:"PATH"`
-	EtcdKey          string `help:"PEM file of its key ($$TXCOORD_ETCD_KEY)." environ:"TXCOORD_ETCD_KEY" placeholder:"PATH"`
+	EtcdUser         string `help:"User at the etcd cluster; the password is read from $$TXCOORD_ETCD_PASSWORD or --etcd-password-file ($$TXCOORD_ETCD_USER)." environ:"TXCOORD_ETCD_USER" placeholder:"NAME" type:"given"`
+	EtcdPasswordFile string `help:"File that holds the password at the etcd cluster ($$TXCOORD_ETCD_PASSWORD_FILE)." environ:"TXCOORD_ETCD_PASSWORD_FILE" placeholder:"PATH" type:"given"`
+	EtcdCA           string `name:"etcd-ca" help:"PEM file of the authorities that sign the certificates of the etcd members; the system's without it ($$TXCOORD_ETCD_CA)." environ:"TXCOORD_ETCD_CA" placeholder:"PATH" type:"given"`
+	EtcdCert         string `help:"PEM file of the certificate that txcoord shows to etcd ($$TXCOORD_ETCD_CERT)." environ:"TXCOORD_ETCD_CERT" placeholder:"PATH" type:"given"`
+	EtcdKey          string `help:"PEM file of its key ($$TXCOORD_ETCD_KEY)." environ:"TXCOORD_ETCD_KEY" placeholder:"PATH" type:"given"`
 
 	// readOnly: the journal is there, and nothing is written, not even to try the place.
 	readOnly bool
@@ -151,10 +151,8 @@ func (s storeSpec) place(form string, known ...string) (authority, path string, 
 	if options, err = url.ParseQuery(query); err != nil {
 		return "", "", nil, s.bad("write the options behind ? as name=value&name=value")
 	}
-	for _, name := range sortedKeys(options) {
-		if !slices.Contains(known, name) {
-			return "", "", nil, s.bad(noOption(name, known))
-		}
+	if wrong := wrongOption(options, known); wrong != "" {
+		return "", "", nil, s.bad(wrong)
 	}
 	authority, path, _ = strings.Cut(rest, "/")
 	if e := options.Get("endpoint"); strings.Contains(authority, "@") || withoutPassword(e) != e {
@@ -164,9 +162,17 @@ func (s storeSpec) place(form string, known ...string) (authority, path string, 
 	return authority, path, options, nil
 }
 
-// noOption is said of an option behind the ? of a URL.
-func noOption(name string, known []string) string {
-	return fmt.Sprintf("there is no option %q; there are %s%s", name, strings.Join(known, ", "), nearest.Meant(name, known))
+// wrongOption is said of what stands behind the ? of a URL; empty where nothing is wrong with it.
+func wrongOption(options url.Values, known []string) string {
+	for _, name := range sortedKeys(options) {
+		switch {
+		case !slices.Contains(known, name):
+			return fmt.Sprintf("there is no option %q; there are %s%s", name, strings.Join(known, ", "), nearest.Meant(name, known))
+		case options.Get(name) == "":
+			return fmt.Sprintf("option %s is empty; give it a value, or leave it out", name)
+		}
+	}
+	return ""
 }
 
 // prefix stands in front of the catalog's keys: its own for each catalog, unless one
@@ -238,17 +244,21 @@ func memJournal(s storeSpec) (*journalStore, error) {
 	}}, nil
 }
 
-// secret is a password from the environment, or from a file.
-func (s storeSpec) secret(variable, file string) (string, error) {
-	if file == "" {
-		v, _ := s.env(variable)
-		return v, nil
+// etcdPassword is from the environment, or from a file; empty if neither is named.
+func (s storeSpec) etcdPassword() (string, error) {
+	const flag, variable = "--etcd-password-file", "TXCOORD_ETCD_PASSWORD"
+	if s.EtcdPasswordFile != "" {
+		b, err := os.ReadFile(s.EtcdPasswordFile)
+		if err != nil {
+			return "", usage(flag, s.EtcdPasswordFile, err.Error())
+		}
+		password := strings.TrimRight(string(b), "\r\n") // anything else may belong to it
+		return password, filled(flag, s.EtcdPasswordFile, password)
 	}
-	b, err := os.ReadFile(file)
-	if err != nil {
-		return "", err
+	if password, ok := s.env(variable); ok {
+		return password, filled("$"+variable, "", password)
 	}
-	return strings.TrimRight(string(b), "\r\n"), nil
+	return "", nil
 }
 
 // isNew reports whether there is no journal in a store yet. It errs where one is being

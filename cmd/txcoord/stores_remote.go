@@ -33,7 +33,7 @@ func etcdJournal(s storeSpec) (*journalStore, error) {
 		return nil, err
 	}
 	cfg.NoCompaction = options.Get("compact") == "false" || s.readOnly
-	if cfg.Password, err = s.secret("TXCOORD_ETCD_PASSWORD", s.EtcdPasswordFile); err != nil {
+	if cfg.Password, err = s.etcdPassword(); err != nil {
 		return nil, err
 	}
 	open := func(ctx context.Context) (lock.Store, error) {

@@ -33,10 +33,10 @@ type txCommands struct {
 }
 
 type txBegin struct {
-	Key     string        `help:"Names the piece of work: over all its attempts a key commits once." xor:"what"`
+	Key     string        `help:"Names the piece of work: over all its attempts a key commits once." xor:"what" type:"given"`
 	Attempt uint32        `help:"Attempt of the key, from 1. The next one may commit once all before are aborted."`
 	TTL     time.Duration `help:"How long the transaction may stay open." placeholder:"DURATION"`
-	Extend  string        `help:"Extend the transaction of this token instead." placeholder:"TOKEN" xor:"what"`
+	Extend  string        `help:"Extend the transaction of this token instead." placeholder:"TOKEN" xor:"what" type:"given"`
 }
 
 func (c *txBegin) Run(ctx context.Context, s *session) error {
@@ -86,7 +86,7 @@ func (s *session) noteKnown(a *txcoordv1.BeginResponse) {
 }
 
 type txStage struct {
-	Token string `required:"" help:"The transaction's token, from tx begin." placeholder:"TOKEN"`
+	Token string `required:"" help:"The transaction's token, from tx begin." placeholder:"TOKEN" type:"given"`
 	tableArg
 	Actions string `arg:"" optional:"" default:"-" help:"File with Delta actions, one JSON object a line; - is standard input."`
 	readFlags
@@ -201,7 +201,7 @@ func (f *decideFlags) reads() ([]*txcoordv1.ReadParticipant, error) {
 }
 
 type txCommit struct {
-	Token string   `required:"" help:"The transaction's token." placeholder:"TOKEN"`
+	Token string   `required:"" help:"The transaction's token." placeholder:"TOKEN" type:"given"`
 	Parts []string `arg:"" optional:"" name:"table=digest" help:"What was staged, as tx stage and tx add print it with -o id. Parts of one table are put together in this order."`
 	decideFlags
 }
@@ -249,7 +249,7 @@ func partsOf(all []string) ([]*txcoordv1.TableParts, error) {
 }
 
 type txAbort struct {
-	Token  string `help:"The transaction's token." placeholder:"TOKEN" xor:"which" required:""`
+	Token  string `help:"The transaction's token." placeholder:"TOKEN" xor:"which" required:"" type:"given"`
 	ID     string `help:"An open transaction's id, as tx list shows it." placeholder:"ID" xor:"which" required:""`
 	Reason string `help:"Why, in words; recorded."`
 }
@@ -275,8 +275,8 @@ func (c *txAbort) Run(ctx context.Context, s *session) error {
 }
 
 type txShow struct {
-	Token      string    `help:"The transaction's token." placeholder:"TOKEN" xor:"which" required:""`
-	Key        string    `help:"The client's key." xor:"which" required:""`
+	Token      string    `help:"The transaction's token." placeholder:"TOKEN" xor:"which" required:"" type:"given"`
+	Key        string    `help:"The client's key." xor:"which" required:"" type:"given"`
 	ID         string    `help:"The transaction's id." placeholder:"ID" xor:"which" required:""`
 	Attempt    uint32    `help:"Attempt of the key; without it the committed one, else the newest."`
 	Resolve    bool      `help:"Abort the transaction if it is undecided, so that the answer is final."`

@@ -347,6 +347,13 @@ class ClientTest(unittest.TestCase):
                 client.snapshot()
             self.assertEqual("this client shows no token: Client(..., token=...)" in str(raised.exception), said, raised.exception)
 
+    def test_an_empty_token_is_not_none(self):
+        for token in ("", " \n", lambda: ""):
+            client = txcoord.Client(self.server.address, token=token)
+            self.addCleanup(client.close)
+            with self.assertRaisesRegex(ValueError, "the token is empty"):
+                client.snapshot()
+
     def test_kills(self):
         """The server is killed again and again while several threads load: every key is in both
         tables, once."""

@@ -211,8 +211,10 @@ class Client:
 
     def _metadata(self) -> Sequence[Any]:
         token = self._token() if callable(self._token) else self._token
-        if not token:
+        if token is None:
             return ()
+        if not token.strip():  # and the caller is not anonymous instead
+            raise ValueError("the token is empty: give one, or None to show none")
         if not (token.strip().isascii() and token.strip().isprintable()):
             raise ValueError("the token holds what no token does: blanks inside, control characters or letters beyond ASCII")
         return (("authorization", f"Bearer {token.strip()}"),)
