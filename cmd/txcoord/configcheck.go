@@ -25,7 +25,8 @@ func (c *configCheckCommand) Run(_ context.Context, s *session) error {
 	return s.tell(c.File+" is in order", object{{"file", c.File}, {"inOrder", true}})
 }
 
-// mistakesIn is all that is wrong with what `serve --config FILE` would have: the file's
+// mistakesIn is all that is wrong with what `serve --config FILE` would have, or serve with its
+// variables where no file is named: the file's
 // form, values that are none, what does not fit together, and files that cannot be used. Serve
 // itself ends at the first of these that it finds something of, as nothing is known of what
 // follows; here it is looked at what is left without it.
@@ -34,14 +35,15 @@ func mistakesIn(s *session, path string) error {
 	if err != nil {
 		return err
 	}
-	file, wrong := readConfig(path, flags)
-	if wrong != nil {
-		wrong = usage("--config", path, wrong.Error())
+	var file configFile
+	var wrong error
+	if path != "" {
+		file, wrong = readConfig(path, flags)
 	}
-	_, named := file["warehouse"]
+	_, named := file.values["warehouse"]
 	_, set := s.env("TXCOORD_WAREHOUSE")
-	unknown := !set && file["warehouse"] == nil && (named || file == nil && wrong != nil)
-	values := &usable{file: file, env: s.env, hidden: map[string]bool{}}
+	unknown := !set && file.values["warehouse"] == nil && (named || file.values == nil && wrong != nil)
+	values := &usable{file: file.values, env: s.env, hidden: map[string]bool{}}
 	wrong = allOf(wrong, values.judge(flags))
 	if unknown { // and not missing
 		values.env = also(values.env, "TXCOORD_WAREHOUSE", os.TempDir())
@@ -50,7 +52,7 @@ func mistakesIn(s *session, path string) error {
 	if config != nil {
 		err = allOf(err, config.checkFiles(s))
 	}
-	return once(allOf(wrong, err))
+	return once(originsOf(file, flags, s.env).name(allOf(wrong, err)))
 }
 
 // flagsOfServe are those that a configuration may set.
@@ -86,7 +88,7 @@ func (u *usable) judge(flags fileFlags) error {
 		if v, ok := u.env(variable); variable != "" && ok && (v != "" || flag.Tag.Type == "given") {
 			if err := takes(flag, v); err != nil {
 				u.hidden[variable] = true
-				all = append(all, fmt.Errorf("%s: %w", variable, err))
+				all = append(all, err)
 			}
 			continue
 		}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -21,15 +22,21 @@ import (
 // BeforeResolve reads the configuration file. What is given as a flag counts first,
 // then the environment, then the file, then the default.
 func (c *Config) BeforeResolve(ctx *kong.Context, s *session) error {
-	path := configPath(ctx, s.env)
-	if path == "" {
-		return nil
+	var file configFile
+	flags := serveFlags(ctx)
+	if path := configPath(ctx, s.env); path != "" {
+		var err error
+		if file, err = readConfig(path, flags); err != nil {
+			return err
+		}
+		ctx.AddResolver(fromFile(file.values, s.env))
 	}
-	file, err := readConfig(path, serveFlags(ctx))
-	if err != nil {
-		return usage("--config", path, err.Error())
+	for _, p := range ctx.Path {
+		if p.Flag != nil {
+			delete(flags, p.Flag.Name)
+		}
 	}
-	ctx.AddResolver(fromFile(file, s.env))
+	s.origins = originsOf(file, flags, s.env)
 	return nil
 }
 
@@ -82,43 +89,47 @@ func serveFlags(ctx *kong.Context) fileFlags {
 	return out
 }
 
-// readConfig reads a file. Relative paths in it are taken from its folder, so that it
-// means the same wherever a server is started. Beside an error it answers what could be read;
-// what could not has no value.
-func readConfig(path string, flags fileFlags) (map[string]any, error) {
-	raw, err := readText("--config", path)
-	if err != nil {
-		return nil, err
-	}
-	folder, err := filepath.Abs(filepath.Dir(path))
-	if err != nil {
-		return nil, err
-	}
-	out, err := parseConfig(raw, flags)
-	for name, value := range out {
-		out[name] = from(folder, flags[name], value)
-	}
-	return out, err
+// configFile is what a configuration file says; what could not be read has no value.
+type configFile struct {
+	path string
+	// folder is where relative paths are taken from, so that the file means the same wherever a
+	// server is started.
+	folder string
+	values map[string]any
+	lines  map[keyInFile]int
 }
 
-// from is a value of a flag with its paths, if it has any, taken from a folder.
-func from(folder string, flag *kong.Flag, value any) any {
-	switch v := value.(type) {
-	case []any:
-		for i := range v {
-			v[i] = from(folder, flag, v[i])
-		}
-	case string:
-		for _, scheme := range []string{"bolt:", socketScheme} {
-			if path, ok := strings.CutPrefix(v, scheme); ok && path != "" && (flag.Name == "store" || flag.Name == "listen") {
-				return scheme + absolute(folder, path)
-			}
-		}
-		if v != "" && slices.Contains([]string{"FILE", "PATH", "PREFIX"}, flag.PlaceHolder) && !strings.Contains(v, "://") {
-			return absolute(folder, v)
+// keyInFile is a key, and below it the name of a limit, or one value of a list.
+type keyInFile struct{ flag, below string }
+
+// readConfig reads a file. Beside an error it answers what could be read.
+func readConfig(path string, flags fileFlags) (configFile, error) {
+	f := configFile{path: path, lines: map[keyInFile]int{}}
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return f, usage("--config", path, err.Error())
+	}
+	if err := checkText("--config", path, raw); err != nil {
+		return f, err
+	}
+	if f.folder, err = filepath.Abs(filepath.Dir(path)); err != nil {
+		return f, err
+	}
+	err = f.parse(raw, flags)
+	return f, err
+}
+
+// from is a value of a flag, if it is a path taken from the file's folder.
+func (f *configFile) from(flag *kong.Flag, v string) string {
+	for _, scheme := range []string{"bolt:", socketScheme} {
+		if path, ok := strings.CutPrefix(v, scheme); ok && path != "" && (flag.Name == "store" || flag.Name == "listen") {
+			return scheme + absolute(f.folder, path)
 		}
 	}
-	return value
+	if v != "" && slices.Contains([]string{"FILE", "PATH", "PREFIX"}, flag.PlaceHolder) && !strings.Contains(v, "://") {
+		return absolute(f.folder, v)
+	}
+	return v
 }
 
 func absolute(folder, path string) string {
@@ -128,78 +139,88 @@ func absolute(folder, path string) string {
 	return filepath.Join(folder, path)
 }
 
-// parseConfig reads a file: a mapping of flags' names to their values. It refuses
-// what it does not know, and names all that it refuses.
-func parseConfig(raw []byte, flags fileFlags) (map[string]any, error) {
+// parse reads a mapping of flags' names to their values. It refuses what it does not know, and
+// names all that it refuses.
+func (f *configFile) parse(raw []byte, flags fileFlags) error {
 	var doc yaml.Node
 	d := yaml.NewDecoder(bytes.NewReader(raw))
 	if err := d.Decode(&doc); errors.Is(err, io.EOF) {
-		return nil, nil
+		return nil
 	} else if err != nil {
-		return nil, err
+		return usage(f.path, "", err.Error())
 	}
 	if err := d.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
-		return nil, errors.New("there is more than one document in it; write all into the first")
+		return usage(f.path, "", "there is more than one document in it; write all into the first")
 	}
 	top := doc.Content[0]
 	if top.Kind != yaml.MappingNode {
-		return nil, fmt.Errorf("line %d: want a mapping, such as `warehouse: /srv/lake`", top.Line)
+		return f.wrong(top.Line, "want a mapping, such as `warehouse: /srv/lake`")
 	}
-	out := map[string]any{}
-	var wrong []error
+	f.values = map[string]any{}
+	var all []error
 	for i := 0; i+1 < len(top.Content); i += 2 {
 		key, value := top.Content[i], top.Content[i+1]
 		flag, ok := flags[key.Value]
 		if !ok {
-			wrong = append(wrong, fmt.Errorf("line %d: there is no %q; docs/configuration.md lists what there is%s", key.Line, key.Value, nearest.Meant(key.Value, sortedKeys(flags))))
+			all = append(all, f.wrong(key.Line, "there is no %q; docs/configuration.md lists what there is%s", key.Value, nearest.Meant(key.Value, sortedKeys(flags))))
 			continue
 		}
-		if _, twice := out[key.Value]; twice {
-			wrong = append(wrong, fmt.Errorf("line %d: %s stands there twice", key.Line, key.Value))
+		if _, twice := f.values[key.Value]; twice {
+			all = append(all, f.wrong(key.Line, "%s stands there twice", key.Value))
 		}
-		v, err := fileValue(flag, value)
+		v, err := f.value(flag, value)
 		if err != nil {
-			wrong = append(wrong, fmt.Errorf("line %d: %s: %w", value.Line, key.Value, err))
+			all = append(all, f.wrong(value.Line, "%s: %v", key.Value, err))
 		}
-		out[key.Value] = v
+		f.values[key.Value], f.lines[keyInFile{flag.Name, ""}] = v, key.Line
 	}
-	return out, errors.Join(wrong...)
+	return allOf(all...)
 }
 
-// fileValue is a value as kong takes it. Scalars stay text, as on the command line,
+func (f *configFile) wrong(line int, format string, args ...any) error {
+	return usage(fmt.Sprintf("%s, line %d", f.path, line), "", fmt.Sprintf(format, args...))
+}
+
+// value is a value as kong takes it. Scalars stay text, as on the command line,
 // so that a size of 1e3 or a name of `no` means here what it means there.
-func fileValue(flag *kong.Flag, n *yaml.Node) (any, error) {
+func (f *configFile) value(flag *kong.Flag, n *yaml.Node) (any, error) {
 	switch {
 	case flag.IsMap():
-		if n.Kind != yaml.MappingNode {
-			return nil, errors.New("want a mapping")
-		}
-		m := map[string]any{}
-		for i := 0; i+1 < len(n.Content); i += 2 {
-			if n.Content[i+1].Kind != yaml.ScalarNode {
-				return nil, fmt.Errorf("%s: want one value", n.Content[i].Value)
-			}
-			if _, twice := m[n.Content[i].Value]; twice {
-				return nil, fmt.Errorf("%s stands there twice", n.Content[i].Value)
-			}
-			m[n.Content[i].Value] = n.Content[i+1].Value
-		}
-		return m, nil
+		return f.mapping(flag, n)
 	case flag.IsSlice() && n.Kind == yaml.SequenceNode:
 		list := []any{}
 		for _, item := range n.Content {
 			if item.Kind != yaml.ScalarNode {
 				return nil, errors.New("want a list of values")
 			}
-			list = append(list, item.Value)
+			v := f.from(flag, item.Value)
+			list, f.lines[keyInFile{flag.Name, v}] = append(list, v), item.Line
 		}
 		return list, nil
 	case n.Kind != yaml.ScalarNode:
 		return nil, errors.New("want one value")
 	case flag.IsSlice():
-		return []any{n.Value}, nil
+		return []any{f.from(flag, n.Value)}, nil
 	}
-	return n.Value, nil
+	return f.from(flag, n.Value), nil
+}
+
+func (f *configFile) mapping(flag *kong.Flag, n *yaml.Node) (any, error) {
+	if n.Kind != yaml.MappingNode {
+		return nil, errors.New("want a mapping")
+	}
+	m := map[string]any{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		name, value := n.Content[i], n.Content[i+1]
+		if value.Kind != yaml.ScalarNode {
+			return nil, fmt.Errorf("%s: want one value", name.Value)
+		}
+		if _, twice := m[name.Value]; twice {
+			return nil, fmt.Errorf("%s stands there twice", name.Value)
+		}
+		m[name.Value], f.lines[keyInFile{flag.Name, name.Value}] = value.Value, name.Line
+	}
+	return m, nil
 }
 
 type configCommands struct {
@@ -283,7 +304,7 @@ func effective(s *session, path string) (*Config, []setting, error) {
 	if err != nil {
 		return nil, nil, usageOf(err)
 	}
-	var file map[string]any
+	var file configFile
 	if path = configPath(ctx, s.env); path != "" {
 		if file, err = readConfig(path, serveFlags(ctx)); err != nil {
 			return nil, nil, err
@@ -291,7 +312,7 @@ func effective(s *session, path string) (*Config, []setting, error) {
 	}
 	var out []setting
 	for name, flag := range serveFlags(ctx) {
-		out = append(out, setting{name, origin(flag, file, s.env), ctx.FlagValue(flag)})
+		out = append(out, setting{name, origin(flag, file.values, s.env), ctx.FlagValue(flag)})
 	}
 	slices.SortFunc(out, func(a, b setting) int { return strings.Compare(a.name, b.name) })
 	return &grammar.Serve.Config, out, nil

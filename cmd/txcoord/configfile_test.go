@@ -70,7 +70,7 @@ func TestConfigCheckOpensFiles(t *testing.T) {
 	path := filepath.Join(dir, "c.yaml")
 	text := "warehouse: lake\ntls-cert: server.pem\ntls-key: server.key\naccess: access.yaml\naudit-log: audit\n"
 	put(t, path, text)
-	wantCode(t, nil, txcoord(t, nil, "", "config", "check", path), 2, "--access", "access.yaml", "--tls-cert", "server.pem", "no such file")
+	wantCode(t, nil, txcoord(t, nil, "", "config", "check", path), 2, "c.yaml, line 4: access: ", "access.yaml", "c.yaml, line 2: tls-cert: ", "server.pem", "no such file")
 	certificates(t, dir)
 	put(t, filepath.Join(dir, "access.yaml"), "roles: {}\n")
 	wantCode(t, nil, txcoord(t, nil, "", "config", "check", path), 0)
@@ -98,17 +98,18 @@ func TestConfigCheckNamesAllMistakes(t *testing.T) {
 			"warehouse: [a]\nnope: 1\nlog-level: loud\nlog-format: xml\nstop-timeout: soon\nlisten: 0.0.0.0:1\nadvertise: b\nclean-open: yes\nkeep-logs: yes\n" +
 				"tls-key: k\ntls-client-ca: c\nallow: [ftp://x]\nbucket: [one, two]\nstore: s3://b/x\netcd-ca: none\nlimit: {message_bytes: -1, default_ttl: 48h, lease_ttl: 2000h}\n",
 			[]string{
-				"line 1: warehouse: want one value", `line 2: there is no "nope"`, `--log-level must be one of debug, info, warn, error, and is "loud"`, "--log-format must be",
-				"--stop-timeout", "nothing would be encrypted", "everybody might do everything", "--advertise", "--clean-open", "--tls-cert: give the certificate", "--tls-client-ca", "ftp://x",
-				`"one"`, `"two"`, "--etcd-ca", "message_bytes", "--limit default_ttl", "--limit lease_ttl",
+				"line 1: warehouse: want one value", `line 2: there is no "nope"`, `line 3: log-level must be one of debug, info, warn, error, and is "loud"`, "line 4: log-format must be",
+				"line 5: stop-timeout: expected", "line 6: listen: ", "nothing would be encrypted", "everybody might do everything", "line 7: advertise: ", "line 8: clean-open: ",
+				"--tls-cert: give the certificate", "line 11: tls-client-ca: ", `line 12: allow: "ftp://x"`, `line 13: bucket: "one"`, `line 13: bucket: "two"`, "line 15: etcd-ca: ",
+				"line 16: limit: message_bytes", "line 16: limit: default_ttl", "line 16: limit: lease_ttl",
 				"TXCOORD_TRACE_SAMPLE: --trace-sample", "TXCOORD_METRICS_TABLES: --metrics-tables", "--tls-ca",
 			},
 			[]string{"--warehouse", "chunk_bytes"},
 		},
-		{"listen: nowhere\naccess: none\nkey: 1\n", []string{"--warehouse: say where", "--listen", "--access", "line 3", "TXCOORD_TRACE_SAMPLE"}, nil},
+		{"listen: nowhere\naccess: none\nkey: 1\n", []string{"--warehouse: say where", "line 1: listen: ", "line 2: access: ", "line 3", "TXCOORD_TRACE_SAMPLE"}, nil},
 		{
 			"warehouse: /x\ntls-cert: nocert.pem\ntls-key: nokey.pem\ntls-client-ca: noca.pem\notlp-endpoint: collector\n",
-			[]string{"--tls-cert", "nocert.pem: no such file", "nokey.pem: no such file", "noca.pem: no such file", "http://HOST:PORT"},
+			[]string{"line 2: tls-cert: ", "nocert.pem: no such file", "nokey.pem: no such file", "noca.pem: no such file", "http://HOST:PORT"},
 			nil,
 		},
 		{"warehouse: /x\ntls-cert: nocert.pem\n", []string{"--tls-key: give the key", "nocert.pem: no such file"}, nil},
@@ -158,7 +159,7 @@ func TestConfigFilesThatAreWrong(t *testing.T) {
 		"warehouse: /x\nlimit: {key_bytes: -1}":              "key_bytes",
 		"warehouse: /x\nlog-level: loud":                     "log-level",
 		"warehouse: /x\nstop-timeout: soon":                  "stop-timeout",
-		"warehouse: /x\nlisten: nowhere":                     "--listen",
+		"warehouse: /x\nlisten: nowhere":                     "c.yaml, line 2: listen: ",
 		"warehouse: /x\nlisten: 0.0.0.0:1":                   "--tls-cert",
 		"listen: 127.0.0.1:1":                                "--warehouse",
 		"a: b: c":                                            "yaml",
@@ -171,7 +172,8 @@ func TestConfigFilesThatAreWrong(t *testing.T) {
 	put(t, path, "warehouse: /x\nlisten: nowhere\nadvertise: b\nstop-timeout: -1s\ntls-key: k\nallow: [ftp://x, /a, gopher://y]\n"+
 		"store: no://x\nmetrics-tables: -1\nadmin-listen: c\nlimit: {no_such: 1, key_bytes: -1}\n")
 	all := []string{
-		"--listen", "--advertise", "--stop-timeout", "--tls-cert", "ftp://x", "gopher://y", "--store", "--metrics-tables", "--admin-listen", "no_such", "key_bytes",
+		"c.yaml, line 2: listen: ", "line 3: advertise: ", "line 4: stop-timeout: ", "--tls-cert", `line 6: allow: "ftp://x"`, `line 6: allow: "gopher://y"`, "line 7: store: ", "line 8: metrics-tables: ",
+		"line 9: admin-listen: ", "line 10: limit: no_such: there is no limit", "line 10: limit: key_bytes: ",
 	}
 	wantCode(t, nil, txcoord(t, nil, "", "config", "check", path), 2, all...)
 	wantCode(t, nil, txcoord(t, nil, "", "serve", "--config", path), 2, all...)
@@ -180,6 +182,39 @@ func TestConfigFilesThatAreWrong(t *testing.T) {
 	}
 	put(t, path, "# nothing\nwarehouse: /x\n")
 	wantCode(t, nil, txcoord(t, nil, "", "config", "check", path), 0)
+}
+
+// What is given on the command line, or as a variable, is not said to stand in the file, and a
+// list that takes several lines names the line of the value.
+func TestWhereValuesStand(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "c.yaml")
+	put(t, path, "warehouse: /x\nlisten: nowhere\nallow:\n- /a\n- ftp://x\nlimit:\n  key_bytes: 9\n  default_ttl: soon\n")
+	args := []string{"serve", "--config", path, "--listen", "none"}
+	wantCode(t, args, txcoord(t, nil, "", args...), 2, `--listen: "none"`, `c.yaml, line 5: allow: "ftp://x"`, `c.yaml, line 8: limit: default_ttl: "soon"`)
+	args = args[:3]
+	wantCode(t, args, txcoord(t, map[string]string{"TXCOORD_LISTEN": "set"}, "", args...), 2, `TXCOORD_LISTEN: --listen: "set"`)
+	for _, args := range [][]string{args, {"config", "print", path}} {
+		wantCode(t, args, txcoord(t, nil, "", args...), 2, `c.yaml, line 2: listen: "nowhere"`)
+	}
+	put(t, path, "warehouse: /x\nlisten: 127.0.0.1:0\naccess: none.yaml\n") // which is opened later
+	wantCode(t, args, txcoord(t, nil, "", args...), 2, "c.yaml, line 3: access: ", "no such file")
+}
+
+// doctor names all mistakes of a configuration, too, where a server could not be started with it.
+func TestDoctorNamesAllMistakes(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "c.yaml")
+	put(t, path, "warehouse: /x\nnope: 1\nlisten: nowhere\nlog-level: loud\naccess: none.yaml\n")
+	for _, o := range []outputs{
+		txcoord(t, nil, "", "doctor", path, "--server", "127.0.0.1:1", "-o", "json"),
+		txcoord(t, map[string]string{"TXCOORD_CONFIG": path}, "", "doctor", "--server", "127.0.0.1:1", "-o", "json"),
+	} {
+		wantCode(t, nil, o, exitErrorsFound)
+		for _, want := range []string{`line 2: there is no \"nope\"`, "line 3: listen: ", "line 4: log-level must be", "line 5: access: "} {
+			if !strings.Contains(o.out, want) || strings.Contains(o.out, "c.yaml, line") {
+				t.Errorf("want %s in %s", want, o.out)
+			}
+		}
+	}
 }
 
 // docs/configuration.md says what the flags say.

@@ -60,7 +60,7 @@ func (x *examination) add(severity, check, where, what, remedy string) {
 // failed is an error as a finding: our errors name the remedy.
 func (x *examination) failed(check, where string, err error) {
 	for _, e := range split(err) {
-		x.add(severityError, check, where, e.Error(), hintOf(e))
+		x.add(severityError, check, where, strings.TrimPrefix(e.Error(), where+", "), hintOf(e))
 	}
 }
 
@@ -81,7 +81,7 @@ func split(err error) []error {
 
 func (c *doctorCommand) Run(ctx context.Context, s *session) error {
 	x := &examination{s: s}
-	config, settings := x.configured(ctx, c.File)
+	config, settings := x.configured(ctx, c.fileName(s))
 	if x.whom(config, c.fileName(s), settings) {
 		x.server(ctx, config != nil, !c.NoTables)
 	}

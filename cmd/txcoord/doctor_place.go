@@ -20,23 +20,18 @@ import (
 // configured looks at the configuration and at the places that it names, and returns it, with
 // where its values come from; nil if there is none, or it makes no sense.
 func (x *examination) configured(ctx context.Context, file string) (*Config, []setting) {
-	given := file != ""
-	for _, name := range []string{"TXCOORD_CONFIG", "TXCOORD_WAREHOUSE"} {
-		v, ok := x.s.env(name)
-		given = given || ok && v != ""
-	}
-	if !given {
+	if warehouse, _ := x.s.env("TXCOORD_WAREHOUSE"); file == "" && warehouse == "" {
 		x.add(severityNote, "configuration", "", "no configuration was named: neither it nor the places that it names were looked at", "txcoord doctor FILE, with the file of serve --config")
 		return nil, nil
 	}
 	where := cmp.Or(file, "environment")
 	x.began("configuration")
 	c, settings, err := effective(x.s, file)
-	if err != nil {
-		x.failed("configuration", where, err)
+	if err != nil { // the first of them
+		x.failed("configuration", where, mistakesIn(x.s, file))
 		return nil, nil
 	}
-	x.failed("configuration", where, c.checkFiles(x.s))
+	x.failed("configuration", where, x.s.origins.name(c.checkFiles(x.s)))
 	x.settings(c, where)
 	x.schemes(file)
 	c.env = x.s.env

@@ -77,10 +77,11 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	}
 	command, err := parser.Parse(args)
 	if err != nil {
-		return report(stderr, s.Output, usageOf(err))
+		return report(stderr, s.Output, s.origins.name(usageOf(err)))
 	}
 	s.Globals, s.serverFrom = grammar.Globals, serverGiven(command, env)
-	return report(stderr, s.Output, errors.Join(command.Run(), s.close()))
+	err = command.Run()
+	return report(stderr, s.Output, errors.Join(s.origins.name(err), s.close()))
 }
 
 func newParser(grammar *commands, s *session, more ...kong.Option) (*kong.Kong, error) {

@@ -87,7 +87,7 @@ type guards struct {
 func (s *Security) open(log *slog.Logger) (g guards, err error) {
 	if s.Access != "" {
 		if g.access, err = access.Load(s.Access); err != nil {
-			return g, usage("--access", s.Access, strings.TrimPrefix(err.Error(), "access file "))
+			return g, usage("--access", s.Access, strings.TrimLeft(strings.TrimPrefix(err.Error(), "access file"), ": "))
 		}
 	}
 	if s.TLSCert != "" {

@@ -28,6 +28,9 @@ type session struct {
 	serverFrom string
 	trust      *tls.Config
 
+	// origins are those of the server's settings, where it is one that runs, or is looked at.
+	origins origins
+
 	dialled *client.Client
 	busy    *progress // of the call that runs
 }
