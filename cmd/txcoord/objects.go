@@ -284,6 +284,32 @@ func localPath(location string) (string, error) {
 	return "/" + p.key, nil
 }
 
+// noFiles refuses local places at which a file stands, or above which one does: a folder is made
+// where nothing is.
+func (c *Config) noFiles() error {
+	all := []error{noFile("--warehouse", c.Warehouse)}
+	for _, location := range c.Allow {
+		all = append(all, noFile("--allow", location))
+	}
+	return allOf(all...)
+}
+
+func noFile(flag, location string) error {
+	p, err := parsePlace(location)
+	if err != nil || !p.local() {
+		return err
+	}
+	for path := p.String(); ; path = filepath.Dir(path) {
+		info, err := os.Stat(path)
+		switch {
+		case err == nil && !info.IsDir():
+			return usage(flag, p.String(), path+" is a file; name a folder, which need not be there yet")
+		case err == nil, path == filepath.Dir(path):
+			return nil
+		}
+	}
+}
+
 func resolved(path string) string {
 	for parent, rest := path, ""; ; parent, rest = filepath.Dir(parent), filepath.Join(filepath.Base(parent), rest) {
 		if real, err := filepath.EvalSymlinks(parent); err == nil {

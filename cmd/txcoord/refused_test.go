@@ -39,6 +39,13 @@ func TestWhatIsRefusedMakesNothing(t *testing.T) {
 		wantCode(t, c.args, txcoord(t, nil, "", c.args...), c.code, c.says)
 		wantNothing(t, folder)
 	}
+	file := filepath.Join(filepath.Dir(folder), "file")
+	put(t, file, "")
+	for _, args := range [][]string{{"--warehouse", file}, {"--warehouse", filepath.Join(file, "below")}, {"--warehouse", folder, "--allow", file}} {
+		o := txcoord(t, nil, "", append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)
+		wantCode(t, args, o, exitUsage, args[len(args)-2]+": ", file+" is a file; name a folder")
+		wantNothing(t, folder)
+	}
 	wantCode(t, nil, txcoord(t, nil, "", "store", "init", "--store", store), 0)
 	wantCode(t, nil, txcoord(t, nil, "", "store", "check", "--store", store), 0)
 }

@@ -38,6 +38,9 @@ type running struct {
 
 // open opens a catalog, which other replicas reach at an address.
 func open(ctx context.Context, c *Config, catalog, address string, log *slog.Logger) (*running, error) {
+	if err := c.noFiles(); err != nil {
+		return nil, err
+	}
 	journal, err := c.journal(catalog, log)
 	if err != nil {
 		return nil, err
