@@ -158,6 +158,9 @@ func addAction(
 	if err != nil {
 		return nil, err
 	}
+	if info.IsDir() {
+		return nil, usage("file", name, "it is a folder; name the Parquet files in it, such as "+filepath.Join(name, "*.parquet"))
+	}
 	footer, err := datafile.Describe(ctx, f, info.Size())
 	if err != nil {
 		return nil, usage(name, "", "its Parquet footer cannot be read: "+err.Error())

@@ -233,6 +233,7 @@ func TestAddFiles(t *testing.T) {
 	s.ok("tx", "add", "orders", "day=2026-11-30/r.parquet", "--key", "relative", "--partition", "day=2026-11-30")
 	s.fails(4, []string{"tx", "add", "orders", relative, "--key", "relative too"}, "CONFLICT", "--attempt 2")
 	s.fails(4, []string{"tx", "add", "orders", relative, "--key", "relative too", "--attempt", "2"}, "CONFLICT", "--attempt 3")
+	s.fails(2, []string{"tx", "add", "orders", root}, root+`": it is a folder; name the Parquet files in it`)
 	s.fails(2, []string{"tx", "add", "orders", "nowhere.parquet"}, "no such file, neither in", root)
 	s.fails(2, []string{"tx", "add", "orders", in, "--partition", "day=2026-09-09"}, `"2026-11-28"`, `"2026-09-09"`)
 	holds := parquet(t, filepath.Join(root, "holds.parquet"), []datafile.Column{cols[0], {Name: "day", Type: "date"}},
