@@ -110,7 +110,11 @@ func TestConflicts(t *testing.T) {
 				if c.rule == twophase.RuleAppVersion {
 					want = coordinator.AppVersionApplied
 				}
-				got := wantReason(t, "the loser", err, want).Conflict
+				refused := wantReason(t, "the loser", err, want)
+				if says := "write them under other names"; strings.Contains(refused.Message, says) != (c.rule == twophase.RulePathExists) {
+					t.Errorf("%s: whether it says %q", refused.Message, says)
+				}
+				got := refused.Conflict
 				if got == nil || got.Rule != c.rule || got.Path != c.path || got.Table != "t" || got.Txn != loser.Txn {
 					t.Errorf("conflict %+v, want rule %s, path %q", got, c.rule, c.path)
 				}

@@ -93,6 +93,9 @@ func abortedError(o Outcome) *Error {
 	if o.Aborted.Detail != "" {
 		msg += ": " + o.Aborted.Detail
 	}
+	if remedy := ruleRemedies[o.Aborted.Rule]; remedy != "" && reason == Conflicted {
+		msg += "; " + remedy
+	}
 	return &Error{Reason: reason, Message: msg, Conflict: o.Aborted}
 }
 

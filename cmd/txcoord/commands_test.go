@@ -231,7 +231,7 @@ func TestAddFiles(t *testing.T) {
 	}
 	relative := parquet(t, filepath.Join(root, "day=2026-11-30", "r.parquet"), cols, []any{int64(8)})
 	s.ok("tx", "add", "orders", "day=2026-11-30/r.parquet", "--key", "relative", "--partition", "day=2026-11-30")
-	s.fails(4, []string{"tx", "add", "orders", relative, "--key", "relative too"}, "CONFLICT", "--attempt 2")
+	s.fails(4, []string{"tx", "add", "orders", relative, "--key", "relative too"}, "CONFLICT", "it is most likely done; otherwise write them under other names", "write yours under a name of its own", "--attempt 2")
 	s.fails(4, []string{"tx", "add", "orders", relative, "--key", "relative too", "--attempt", "2"}, "CONFLICT", "--attempt 3")
 	s.fails(2, []string{"tx", "add", "orders", root}, root+`": it is a folder; name the Parquet files in it`)
 	s.fails(2, []string{"tx", "add", "orders", "nowhere.parquet"}, "no such file, neither in", root)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -46,17 +47,21 @@ func frozenHint(err error) string {
 // tableOfError stands in a hint for the name of the table that the error is about.
 const tableOfError = "{table}"
 
-// advise adds the hint for the error's reason, if there is one.
+// advise adds the hint for the error's reason, if there is one, or for its reason and rule.
 func advise(err error, hints map[string]string) error {
 	var e *client.Error
-	if !errors.As(err, &e) || hints[e.Reason] == "" {
+	if !errors.As(err, &e) {
+		return err
+	}
+	hint := cmp.Or(hints[e.Reason+" "+word(e.Conflict.GetRule())], hints[e.Reason])
+	if hint == "" {
 		return err
 	}
 	name := "NAME"
 	if table := e.Table.GetTable(); table != "" {
 		name = shellWord(table)
 	}
-	return &hinted{err, strings.ReplaceAll(hints[e.Reason], tableOfError, name)}
+	return &hinted{err, strings.ReplaceAll(hint, tableOfError, name)}
 }
 
 // createHints: the name, or the place, is a table's.
@@ -75,8 +80,10 @@ func registerHints(name string) map[string]string {
 func nextAttempt(how string) map[string]string {
 	return map[string]string{
 		"CONFLICT": "This attempt is aborted for good. Read again what the change depends on, and commit as the next attempt; " + how + ".",
-		"EXPIRED":  "This attempt is aborted for good. Commit as the next attempt; " + how + ".",
-		"ABORTED":  "This attempt is aborted for good. If the work is still wanted, commit as the next attempt; " + how + ".",
+		// A path is there, however often it is read again.
+		"CONFLICT path_exists": "This attempt is aborted for good. Where the file that is there is another one, write yours under a name of its own, and commit as the next attempt; " + how + ".",
+		"EXPIRED":              "This attempt is aborted for good. Commit as the next attempt; " + how + ".",
+		"ABORTED":              "This attempt is aborted for good. If the work is still wanted, commit as the next attempt; " + how + ".",
 	}
 }
 
