@@ -87,7 +87,7 @@ var rules = []rule{
 	},
 	{pkg: "tables/checkpoint", own: []string{"=tables", "=tables/objstore", "tables/datafile"}, external: []string{arrow}},
 	{
-		pkg: "tables/datafile", own: []string{"=tables", "=tables/objstore"},
+		pkg: "tables/datafile", own: []string{"=tables", "=tables/objstore", "internal/nearest"},
 		external: []string{arrow, "github.com/klauspost/compress"}, // bounded codecs
 	},
 	{pkg: "internal/allocs"},

@@ -2,6 +2,7 @@ package tables
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/txcoord/txcoord/internal/nearest"
 	"github.com/txcoord/txcoord/twophase"
 )
 
@@ -131,12 +133,12 @@ func (c *Alteration) schema(p *Profile, config map[string]string) (string, error
 			return "", alterError("widen_columns", path, "is a partition column", "use an engine, which looks at the partition values")
 		}
 		if err := root.edit(path, func(f *schemaField) error { return f.widen(path, c.WidenColumns[path], config) }); err != nil {
-			return "", err
+			return "", root.noColumn("widen_columns", path, err)
 		}
 	}
 	for _, path := range slices.Sorted(maps.Keys(c.ColumnComments)) {
 		if err := root.edit(path, func(f *schemaField) error { f.comment(c.ColumnComments[path]); return nil }); err != nil {
-			return "", err
+			return "", root.noColumn("column_comments", path, err)
 		}
 	}
 	ids := columnIDs{on: isMapped(config[propMapping])}
@@ -195,7 +197,30 @@ type schemaField struct {
 	Metadata map[string]json.RawMessage `json:"metadata"`
 }
 
-// edit changes a field; nested ones are found through structs.
+// errNoColumn: edit has found no field.
+var errNoColumn = errors.New("no such column")
+
+// noColumn says that of a path, if it is what edit has found.
+func (s *schemaStruct) noColumn(field, path string, err error) error {
+	if !errors.Is(err, errNoColumn) {
+		return err
+	}
+	return alterError(field, path, "is not a column of the table", nearest.OneOf(path, s.paths("")))
+}
+
+// paths are those of all fields that edit finds.
+func (s *schemaStruct) paths(prefix string) (all []string) {
+	for _, f := range s.Fields {
+		all = append(all, prefix+f.Name)
+		var inner schemaStruct
+		if json.Unmarshal(f.Type, &inner) == nil && inner.Type == "struct" {
+			all = append(all, inner.paths(prefix+f.Name+".")...)
+		}
+	}
+	return all
+}
+
+// edit changes a field; nested ones are found through structs. errNoColumn if there is none.
 func (s *schemaStruct) edit(path string, change func(*schemaField) error) error {
 	for i := range s.Fields {
 		f := &s.Fields[i]
@@ -223,7 +248,7 @@ func (s *schemaStruct) edit(path string, change func(*schemaField) error) error 
 		f.Type, err = json.Marshal(inner)
 		return err
 	}
-	return alterError("alter", path, "is not a column of the table", "")
+	return errNoColumn
 }
 
 func cutFold(s, prefix string) (string, bool) {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/txcoord/txcoord/internal/nearest"
 	"github.com/txcoord/txcoord/twophase"
 )
 
@@ -137,12 +138,15 @@ func (in *CreateInput) checkPartitioning(s *schema) error {
 	refuse := func(value, reason string) error {
 		return &InputError{Field: "partition_columns", Value: cut(value), Reason: reason, Rule: twophase.RuleSchema}
 	}
-	seen := map[string]bool{}
+	seen, names := map[string]bool{}, s.names()
 	for _, name := range in.PartitionColumns {
-		i := slices.IndexFunc(s.columns, func(c column) bool { return c.name == name })
+		i := slices.Index(names, name)
 		switch {
 		case i < 0:
-			return refuse(name, "is not a column of the schema")
+			return &InputError{
+				Field: "partition_columns", Value: cut(name), Rule: twophase.RuleSchema,
+				Reason: "is not a column of the schema", Remedy: nearest.OneOf(name, names),
+			}
 		case seen[name]:
 			return refuse(name, "is there twice")
 		case s.columns[i].dataType == "":

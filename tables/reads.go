@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/txcoord/txcoord/internal/nearest"
 	"github.com/txcoord/txcoord/twophase"
 )
 
@@ -171,7 +172,7 @@ func (p *Profile) partitionColumn(name string) (int, error) {
 	}
 	return 0, &InputError{
 		Field: "read.partitions.column", Value: cut(name), Rule: twophase.RuleSchema,
-		Reason: fmt.Sprintf("is not a partition column of the table; those are [%s]", strings.Join(p.MetaData.PartitionColumns, ", ")),
+		Reason: "is not a partition column of the table", Remedy: nearest.OneOf(name, p.MetaData.PartitionColumns),
 	}
 }
 

@@ -99,6 +99,15 @@ func parseSchema(text string, strict bool) (*schema, error) {
 	return s, nil
 }
 
+// names are those of the columns, in order.
+func (s *schema) names() []string {
+	all := make([]string, len(s.columns))
+	for i, c := range s.columns {
+		all[i] = c.name
+	}
+	return all
+}
+
 func physicalName(f jsonField) string {
 	var name string
 	if json.Unmarshal(f.Metadata["delta.columnMapping.physicalName"], &name) == nil && name != "" {

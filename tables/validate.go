@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/txcoord/txcoord/internal/nearest"
 	"github.com/txcoord/txcoord/twophase"
 )
 
@@ -122,8 +123,8 @@ func (p *Profile) checkMetaData(next *MetaData) error {
 		return refuse("partitionColumns", "", "is missing", "write [] if there are none")
 	}
 	for _, name := range next.PartitionColumns {
-		if !slices.ContainsFunc(s.columns, func(c column) bool { return c.name == name }) {
-			return refuse("partitionColumns", name, "is not a column of the schema", "")
+		if names := s.names(); !slices.Contains(names, name) {
+			return refuse("partitionColumns", name, "is not a column of the schema", nearest.OneOf(name, names))
 		}
 	}
 	if err := checkSettings(next.Configuration); err != nil {

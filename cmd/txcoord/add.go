@@ -110,9 +110,12 @@ func (s *session) addActions(
 		}
 	}
 	var lines bytes.Buffer
-	for i, name := range files {
+	for i, file := range files {
 		s.busy.now("reading footers, %d of %d", i, len(files))
-		line, err := addAction(ctx, table, root, name, values)
+		line, err := addAction(ctx, table, root, file, values)
+		if fit, ok := errors.AsType[*datafile.FitError](err); ok {
+			return nil, fmt.Errorf("table %s: %w", name, fit)
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -15,6 +15,19 @@ func Meant(word string, known []string) string {
 	return ""
 }
 
+// OneOf is the remedy for a name that is none of those that there are: the first of them, and
+// what Meant says.
+func OneOf(name string, known []string) string {
+	const most = 20
+	switch {
+	case len(known) == 0:
+		return "there is none"
+	case len(known) > most:
+		return fmt.Sprintf("name one of %s and %d more%s", strings.Join(known[:most], ", "), len(known)-most, Meant(name, known))
+	}
+	return "name one of " + strings.Join(known, ", ") + Meant(name, known)
+}
+
 // Word is the known word that is nearest, the first of several; empty if none is near: a
 // third of the letters may be wrong, missing, too many or swapped with the next one, and three
 // at most. Case, "-" and "_" count for nothing.

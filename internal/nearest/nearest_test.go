@@ -37,3 +37,16 @@ func TestNearestOfSeveral(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+func TestOneOf(t *testing.T) {
+	if got := nearest.OneOf("regoin", []string{"region", "zone"}); got != `name one of region, zone; did you mean "region"?` {
+		t.Errorf("%q", got)
+	}
+	if got := nearest.OneOf("a", nil); got != "there is none" {
+		t.Errorf("%q", got)
+	}
+	many := strings.Split(strings.Repeat("column ", 30)+"region", " ")
+	if got := nearest.OneOf("regoin", many); !strings.HasPrefix(got, "name one of column, column") || !strings.HasSuffix(got, `, column and 11 more; did you mean "region"?`) {
+		t.Errorf("%q", got)
+	}
+}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/txcoord/txcoord/internal/nearest"
 )
 
 // Table is what an add action has to fit: parts of the table's metaData action.
@@ -60,7 +62,7 @@ func (t *Table) divide(fields []field, partitionColumns []string) error {
 	for _, name := range partitionColumns {
 		i := slices.IndexFunc(t.data, func(f field) bool { return strings.EqualFold(f.name, name) })
 		if i < 0 {
-			return fmt.Errorf("partition column %s is not in the schema", name)
+			return fmt.Errorf("partition column %s is not in the schema; %s", name, nearest.OneOf(name, names(fields)))
 		}
 		t.partitions = append(t.partitions, t.data[i])
 		t.data = slices.Delete(t.data, i, i+1)
@@ -132,6 +134,15 @@ func checkPath(path string) error {
 	return nil
 }
 
+// names are those of the table.
+func names(fields []field) []string {
+	all := make([]string, len(fields))
+	for i, f := range fields {
+		all[i] = f.name
+	}
+	return all
+}
+
 // dataFields are the file's columns without the partition columns: those may be
 // in a file, and readers take their values from the add action all the same.
 func (t *Table) dataFields(f File) []field {
@@ -143,7 +154,7 @@ func (t *Table) dataFields(f File) []field {
 func (t *Table) partitionValues(path string, values map[string]*string) ([]*string, error) {
 	for name := range values {
 		if !slices.ContainsFunc(t.partitions, func(f field) bool { return f.name == name || f.physical == name }) {
-			return nil, &FitError{File: path, Column: name, Reason: "is not a partition column of the table"}
+			return nil, &FitError{File: path, Column: name, Reason: "is not a partition column of the table; " + nearest.OneOf(name, names(t.partitions))}
 		}
 	}
 	inPath := pathValues(path)
