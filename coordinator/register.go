@@ -153,7 +153,7 @@ func (c *Catalog) register(ctx context.Context, r RegisterRequest, fence bool) (
 	row := TableInfo{Name: r.Name, URI: p.uri}
 	state, err := p.log.State(ctx, tables.Latest)
 	if err != nil {
-		return TableInfo{}, nil, c.logErrorAt(row, err)
+		return TableInfo{}, nil, c.logErrorAt(row, noTable(ctx, p, err))
 	}
 	warnings, err := tables.CheckRegister(state, c.cfg.Limits.MaxTTL, fence)
 	if err != nil {
