@@ -1,6 +1,7 @@
 package client_test
 
 import (
+	"errors"
 	"net"
 	"sync"
 	"testing"
@@ -46,6 +47,35 @@ func TestTransactOutlivesItsServer(t *testing.T) {
 	}
 	if err := c.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// FailFast gives up where no server has been reached, and says that this is why: what was asked
+// of one that is gone now may have been carried out.
+func TestNoServerWasReached(t *testing.T) {
+	s := &server{outcomes: map[string]*txcoordv1.Outcome{}, digests: map[string]string{}}
+	there := serve(t, "127.0.0.1:0", s)
+	for _, asked := range []bool{true, false} { // first while it is there
+		c, err := client.Dial(there.addr, client.Options{FailFast: true, RetryFor: 300 * time.Millisecond})
+		if err != nil {
+			t.Fatal(err)
+		}
+		begin := func() error {
+			_, err := c.Transactions.Begin(t.Context(), &txcoordv1.BeginRequest{Key: "k"})
+			return err
+		}
+		if asked {
+			if err := begin(); err != nil {
+				t.Fatal(err)
+			}
+			there.stop()
+		}
+		if err := begin(); !errors.Is(err, client.ErrUnavailable) || errors.Is(err, client.ErrUnreached) == asked {
+			t.Errorf("asked before %t: %v", asked, err)
+		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

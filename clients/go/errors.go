@@ -44,6 +44,9 @@ var (
 	ErrExhausted = ofCode(codes.ResourceExhausted)
 	// ErrUnavailable: no server answered, or the outcome is unknown.
 	ErrUnavailable = ofCode(codes.Unavailable)
+	// ErrUnreached: nobody listens at any address, and none has before (Options.FailFast): no
+	// server was asked for anything.
+	ErrUnreached = errors.New("txcoord: no server was reached")
 	// ErrDataLoss: a log or the journal is damaged; an operator has to look.
 	ErrDataLoss = ofCode(codes.DataLoss)
 	// ErrUnauthenticated and ErrDenied: not without other credentials.
@@ -92,6 +95,7 @@ type Error struct {
 	RetryAfter time.Duration
 
 	tls       error // what client and server do not agree on
+	unreached bool  // it is ErrUnreached
 	tokenless bool  // the client that was refused has no token
 	status    *status.Status
 }
@@ -112,7 +116,7 @@ func (e *Error) Error() string {
 func (e *Error) Is(target error) bool {
 	c, ok := target.(class)
 	if !ok {
-		return e.tls != nil && target == e.tls
+		return e.tls != nil && target == e.tls || e.unreached && target == ErrUnreached
 	}
 	if e.lost() {
 		return c.code == codes.Unavailable

@@ -65,17 +65,17 @@ func (c *conn) retry(ctx context.Context, atMost time.Duration, call func() erro
 // the two cannot agree on TLS, or the caller does not want to wait for one.
 func (c *conn) hopeless(err error) bool {
 	var e *Error
-	if errors.As(err, &e) && e.tls != nil {
-		return true
+	if !errors.As(err, &e) {
+		return false
 	}
-	return c.failFast && !c.reached.Load() && isUnreached(err)
+	e.unreached = c.failFast && !c.reached.Load() && isUnreached(e)
+	return e.unreached || e.tls != nil
 }
 
 // isUnreached reports whether a call did not get as far as a server: nobody listens
 // there, or the host has no address.
-func isUnreached(err error) bool {
-	var e *Error
-	if !errors.As(err, &e) || e.Code != codes.Unavailable || e.Reason != "" {
+func isUnreached(e *Error) bool {
+	if e.Code != codes.Unavailable || e.Reason != "" {
 		return false
 	}
 	for _, part := range []string{"Error while dialing", "zero addresses", "no children to pick from", "name resolver error"} {

@@ -38,7 +38,7 @@ func (c *conn) diagnose(ctx context.Context, err error) error {
 	message := e.Message
 	kind := disagreement(message)
 	switch {
-	case kind != nil, isUnreached(err):
+	case kind != nil, isUnreached(e):
 	case c.creds != nil:
 		if refused := refusal(ctx, c.addresses, c.creds); refused != nil {
 			kind, message = disagreement(refused.Error()), refused.Error()

@@ -159,7 +159,7 @@ func (c *Config) validateLocations() error {
 		}
 	}
 	if c.Warehouse == "" {
-		note(usage("--warehouse", "", "say where the catalog's objects shall lie"))
+		note(usage("--warehouse", "", "say where the catalog's objects shall lie, such as --warehouse lake"))
 	} else {
 		set("--warehouse", &c.Warehouse)
 	}

@@ -116,7 +116,7 @@ func takes(flag *kong.Flag, value any) error {
 	if errors.As(err, &ours) {
 		return ours
 	}
-	return parserSays(err.Error(), "txcoord serve")
+	return parserSays(err.Error(), "txcoord serve --help")
 }
 
 // config is what serve would have of what is usable; nil if that is not known, and what is

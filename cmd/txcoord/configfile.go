@@ -232,6 +232,11 @@ type configPrintCommand struct {
 	File string `arg:"" optional:"" help:"The configuration file; without it $$TXCOORD_CONFIG, if that is set."`
 }
 
+// Help stands above the flags.
+func (configPrintCommand) Help() string {
+	return "Of a configuration that cannot be used it says the first thing that is wrong; txcoord config check FILE says all."
+}
+
 func (c *configPrintCommand) Run(_ context.Context, s *session) error {
 	_, all, err := effective(s, c.File)
 	if err != nil {

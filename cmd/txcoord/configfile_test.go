@@ -217,6 +217,17 @@ func TestDoctorNamesAllMistakes(t *testing.T) {
 	}
 }
 
+// Who asks for help with a configuration is told what checks it.
+func TestHelpNamesConfigCheck(t *testing.T) {
+	for _, command := range [][]string{{"serve"}, {"config", "print"}} {
+		o := txcoord(t, nil, "", append(command, "--help")...)
+		wantCode(t, command, o, 0)
+		if !strings.Contains(o.out, "config check") {
+			t.Errorf("%s: %s", command, o.out)
+		}
+	}
+}
+
 // docs/configuration.md says what the flags say.
 func TestConfigurationPage(t *testing.T) {
 	const page = "../../docs/configuration.md"

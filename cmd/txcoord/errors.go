@@ -120,13 +120,36 @@ func usageOf(err error) error {
 		if word, ok := strings.CutPrefix(what, "unexpected argument "); ok && len(node.Children) > 0 {
 			what = "unknown command " + word
 		}
+		if flag, ok := strings.CutPrefix(what, "unknown flag --"); ok {
+			flag, _, _ = strings.Cut(flag, ",") // a guess
+			return parserSays(what, command+" --help"+whoHas(parse.Context.Model, node, flag))
+		}
 	}
-	return parserSays(what, command)
+	return parserSays(what, command+" --help")
+}
+
+// whoHas says who has a flag that a command has not.
+func whoHas(model *kong.Application, node *kong.Node, name string) string {
+	var have []string
+	_ = kong.Visit(model, func(v kong.Visitable, next kong.Next) error { // it never errs
+		n, ok := v.(*kong.Node)
+		if ok && n.Leaf() && slices.ContainsFunc(n.Flags, func(f *kong.Flag) bool { return f.Name == name }) {
+			have = append(have, strings.TrimPrefix(n.Path(), "txcoord "))
+		}
+		return next(nil)
+	})
+	switch {
+	case len(have) == 0:
+		return ""
+	case slices.Contains(have, "serve") && !slices.Contains(notOf[node.Name], "server"):
+		return "; " + strings.Join(have, ", ") + " have it, and this command asks the server of --server"
+	}
+	return "; it belongs to " + strings.Join(have, ", ")
 }
 
 // parserSays is an error of the parser, with where to read on, and its guess, if it has one,
 // behind that, as ours have it.
-func parserSays(what, command string) error {
+func parserSays(what, help string) error {
 	what, meant, guessed := strings.Cut(what, ", did you mean ")
 	if guessed {
 		meant = "; did you mean " + meant
@@ -135,7 +158,7 @@ func parserSays(what, command string) error {
 		known := slices.DeleteFunc(strings.Split(strings.ReplaceAll(m[2], `"`, ""), ","), func(k string) bool { return k == "" })
 		what, meant = fmt.Sprintf("%s must be one of %s, and is %q", m[1], strings.Join(known, ", "), m[3]), nearest.Meant(m[3], known)
 	}
-	return &usageError{what: what, remedy: "see " + command + " --help" + meant}
+	return &usageError{what: what, remedy: "see " + help + meant}
 }
 
 // notOneOf is the parser's error about a value that is none of those that there are.

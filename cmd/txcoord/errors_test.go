@@ -114,7 +114,11 @@ func TestServerThatIsNotThere(t *testing.T) {
 	// At once, whatever the timeout: each of these would take the test's whole time.
 	for _, args := range [][]string{{"status"}, {"snapshot", "watch", "--after", "0"}, {"tx", "begin"}} {
 		args = append(args, "--server", "127.0.0.1:1", "--timeout", "10h")
-		wantCode(t, args, txcoord(t, nil, "", args...), 7, "no server at 127.0.0.1:1 (connection refused)")
+		o := txcoord(t, nil, "", args...)
+		wantCode(t, args, o, 7, "no server at 127.0.0.1:1 (connection refused)", `start "txcoord serve"`, "--server")
+		if strings.Contains(o.stderr, "may be repeated") { // nothing was asked that something could have become of
+			t.Errorf("%s: %s", args, o.stderr)
+		}
 	}
 	awaited(t, "127.0.0.1:1", "no server at 127.0.0.1:1 (connection refused)", `start "txcoord serve"`, "TXCOORD_SERVER", "may be repeated")
 	awaited(t, "nowhere.invalid:1", `no address is known for the host "nowhere.invalid"`)
@@ -147,6 +151,9 @@ func TestUsage(t *testing.T) {
 		"leave it out for the latest":    {"snapshot", "diff", "3", "0"},
 		"expected one of":                {"tables"},
 		"unknown flag --nope":            {"status", "--nope"},
+		"have it, and this command asks": {"gc", "--warehouse", "w"},
+		"belongs to tables create, tx":   {"status", "--column", "c"},
+		"such as --warehouse lake":       {"serve"},
 		"--output must be one of":        {"status", "-o", "yaml"},
 		`part: "name="`:                  {"tx", "commit", "--token", "t", "name="},
 		"write TABLE=DIGEST":             {"tx", "commit", "--token", "t", "orders"},

@@ -20,6 +20,12 @@ type serveCommand struct {
 	ListLimits listLimits `help:"List the limits that --limit sets, and end."`
 }
 
+// Help stands above the flags.
+func (serveCommand) Help() string {
+	return `Example: txcoord serve --warehouse lake keeps a catalog in the folder lake, which it makes, and serves it on ` + defaultServer + `.
+With a file instead of flags: txcoord serve --config txcoord.yaml; txcoord config check txcoord.yaml says all that is wrong with it.`
+}
+
 // listLimits ends the program before the rest of the flags is asked for.
 type listLimits bool
 
