@@ -166,6 +166,8 @@ type TableDetail struct {
 	Version twophase.Version
 	File    string
 	Detail  string
+	// OutOfReach: this replica was not given the table's place, and is asked in vain.
+	OutOfReach bool
 }
 
 // OwnerDetail names the catalog that owns a table. Since is when the owner object was

@@ -105,7 +105,7 @@ func outOfReach(row TableInfo, err error) *Error {
 	return &Error{
 		Reason: ObjectsUnavailable, Cause: err,
 		Message: fmt.Sprintf("this server may not use the location of table %s: %v; another server of the catalog may, so repeat the call there", row.Name, err),
-		Table:   &TableDetail{Table: row.Name, TableID: row.ID, URI: row.URI, Version: twophase.NoVersion},
+		Table:   &TableDetail{Table: row.Name, TableID: row.ID, URI: row.URI, Version: twophase.NoVersion, OutOfReach: true},
 	}
 }
 

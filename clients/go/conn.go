@@ -39,12 +39,11 @@ type conn struct {
 // repeated call whose first answer was lost finds nothing left to do, and says so.
 func (c *conn) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) error {
 	limit := c.tryFor
-	return c.retry(ctx, retryFor(opts, c.retryFor), func() error {
+	return c.retry(ctx, retryFor(opts, c.retryFor), func(to *peer.Peer) error {
 		ctx, cancel := try(ctx, limit)
 		defer cancel()
 		limit *= 2
-		var to peer.Peer
-		err := fromRPC(c.under.Invoke(ctx, method, c.fill(args), reply, append(slices.Clip(opts), grpc.Peer(&to))...))
+		err := fromRPC(c.under.Invoke(ctx, method, c.fill(args), reply, append(slices.Clip(opts), grpc.Peer(to))...))
 		c.arrived(err, to.Addr != nil)
 		if err != nil {
 			return c.diagnose(ctx, err)

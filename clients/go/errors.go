@@ -94,8 +94,7 @@ type Error struct {
 	// RetryAfter is how long the server asks to wait; 0 if it does not.
 	RetryAfter time.Duration
 
-	tls       error // what client and server do not agree on
-	unreached bool  // it is ErrUnreached
+	unmet     error // why client and server did not meet: an error about TLS, or ErrUnreached
 	tokenless bool  // the client that was refused has no token
 	status    *status.Status
 }
@@ -116,7 +115,7 @@ func (e *Error) Error() string {
 func (e *Error) Is(target error) bool {
 	c, ok := target.(class)
 	if !ok {
-		return e.tls != nil && target == e.tls || e.unreached && target == ErrUnreached
+		return e.unmet != nil && target == e.unmet
 	}
 	if e.lost() {
 		return c.code == codes.Unavailable

@@ -1,9 +1,16 @@
 package client_test
 
 import (
+	"errors"
+	"math"
 	"net"
+	"strings"
 	"testing"
 	"time"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	client "github.com/txcoord/txcoord/clients/go"
 	txcoordv1 "github.com/txcoord/txcoord/proto/txcoord/v1"
@@ -38,4 +45,68 @@ func TestCallsGoOnAtOtherReplicas(t *testing.T) {
 			t.Errorf("%s: %v", key, err)
 		}
 	}
+}
+
+// A server that was not given the location of a table says so whenever it is asked. The next
+// one may have been; a call ends where all have said it, and goes on while one says something
+// else, or nothing.
+func TestCallsEndWhereNoServerMayReachATable(t *testing.T) {
+	gone, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := gone.Close(); err != nil {
+		t.Fatal(err)
+	}
+	answers := func(outOfReach bool, until int) string {
+		return serve(t, "127.0.0.1:0", &server{
+			outcomes: map[string]*txcoordv1.Outcome{}, digests: map[string]string{},
+			onCall: func(_ string, n int) error {
+				if n > until {
+					return nil
+				}
+				return objectsUnavailable(t, outOfReach)
+			},
+		}).addr
+	}
+	const always, long = math.MaxInt, 20 * time.Second
+	for name, c := range map[string]struct {
+		targets  []string
+		retryFor time.Duration
+		ends     bool // with that answer
+	}{
+		"one that may not":                {[]string{answers(true, always)}, long, true},
+		"two that may not":                {[]string{answers(true, always), answers(true, always)}, long, true},
+		"one that may, but not now":       {[]string{answers(false, 3)}, long, false},
+		"another that may, but not now":   {[]string{answers(true, always), answers(false, 3)}, long, false},
+		"another that may":                {[]string{answers(true, always), answers(true, 0)}, long, false},
+		"another that may be there later": {[]string{answers(true, always), gone.Addr().String()}, 500 * time.Millisecond, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			conn, err := client.Dial(strings.Join(c.targets, ","), client.Options{RetryFor: c.retryFor})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = conn.Close() })
+			started := time.Now()
+			_, err = conn.Transactions.Begin(t.Context(), &txcoordv1.BeginRequest{Key: "k"})
+			var e *client.Error
+			if ends := errors.As(err, &e) && e.Table.GetOutOfReach() && errors.Is(e, client.ErrUnavailable); ends != c.ends || err != nil && !ends {
+				t.Errorf("it ends with %v", err)
+			}
+			if took := time.Since(started); took < c.retryFor/4 == (c.retryFor < long) {
+				t.Errorf("it ends after %s, and is repeated for %s", took, c.retryFor)
+			}
+		})
+	}
+}
+
+func objectsUnavailable(t *testing.T, outOfReach bool) error {
+	st, err := status.New(codes.Unavailable, "no").WithDetails(
+		&errdetails.ErrorInfo{Reason: "OBJECTS_UNAVAILABLE", Domain: "txcoord"}, &txcoordv1.TableDetail{Table: "t", OutOfReach: outOfReach})
+	if err != nil {
+		t.Error(err)
+	}
+	return st.Err()
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/cenkalti/backoff/v5"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/peer"
 )
 
 // RetryFor bounds how long this call is repeated, in the place of Options.RetryFor; 0 does not
@@ -35,14 +36,16 @@ func retryFor(opts []grpc.CallOption, otherwise time.Duration) time.Duration {
 // or with the pause that the server asks for. It gives up when the time is over,
 // and returns the last error then: for a Commit that means that the transaction
 // may or may not be committed. A call that the deadline cuts short says less than
-// the one before it, whose error comes first.
-func (c *conn) retry(ctx context.Context, atMost time.Duration, call func() error) error {
+// the one before it, whose error comes first. call says whom it has asked.
+func (c *conn) retry(ctx context.Context, atMost time.Duration, call func(to *peer.Peer) error) error {
 	pauses := newBackOff(20*time.Millisecond, 5*time.Second)
 	started := time.Now()
 	var last error
+	refusing := refusers{}
 	for {
-		err := call()
-		if c.hopeless(err) {
+		var to peer.Peer
+		err := call(&to)
+		if c.hopeless(err) || refusing.all(err, to, len(c.addresses)) {
 			return err
 		}
 		if err != nil && last != nil && timeIsUp(ctx) && errors.Is(err, context.DeadlineExceeded) {
@@ -68,8 +71,28 @@ func (c *conn) hopeless(err error) bool {
 	if !errors.As(err, &e) {
 		return false
 	}
-	e.unreached = c.failFast && !c.reached.Load() && isUnreached(e)
-	return e.unreached || e.tls != nil
+	if c.failFast && !c.reached.Load() && isUnreached(e) {
+		e.unmet = ErrUnreached
+	}
+	return e.unmet != nil
+}
+
+// refusers are the servers that were not given the location of a table which one call needs, by
+// address, where no other server has answered since.
+type refusers map[string]bool
+
+// all notes an answer, and reports whether every server has given that: as many as the target
+// names, and one for the second time. Calls go to the servers in turn, also to those that a name
+// of the target stands for.
+func (r refusers) all(err error, from peer.Peer, named int) bool {
+	var e *Error
+	if !errors.As(err, &e) || !e.Table.GetOutOfReach() || from.Addr == nil {
+		clear(r)
+		return false
+	}
+	again := r[from.Addr.String()]
+	r[from.Addr.String()] = true
+	return again && len(r) >= named
 }
 
 // isUnreached reports whether a call did not get as far as a server: nobody listens

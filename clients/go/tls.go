@@ -49,7 +49,7 @@ func (c *conn) diagnose(ctx context.Context, err error) error {
 	if kind == nil {
 		return err
 	}
-	return &Error{Code: codes.Unauthenticated, Message: strings.TrimPrefix(kind.Error(), "txcoord: ") + ": " + message, tls: kind, status: e.status}
+	return &Error{Code: codes.Unauthenticated, Message: strings.TrimPrefix(kind.Error(), "txcoord: ") + ": " + message, unmet: kind, status: e.status}
 }
 
 // disagreement is what an error of a connection says of TLS; nil if nothing.

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/peer"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	txcoordv1 "github.com/txcoord/txcoord/proto/txcoord/v1"
@@ -155,11 +157,11 @@ func (tx *Tx) stageStream(
 		return nil, fmt.Errorf("stage %s: %w", table, err)
 	}
 	var part *txcoordv1.StagedPart
-	err = tx.client.conn.retry(ctx, tx.client.conn.retryFor, func() error {
+	err = tx.client.conn.retry(ctx, tx.client.conn.retryFor, func(to *peer.Peer) error {
 		if _, err := r.Seek(start, io.SeekStart); err != nil {
 			return err
 		}
-		part, err = tx.stream(ctx, header, r)
+		part, err = tx.stream(ctx, header, r, grpc.Peer(to))
 		return err
 	})
 	if err != nil {
@@ -172,11 +174,11 @@ func (tx *Tx) stageStream(
 // stream sends the parts once. An early return cancels the stream, and nothing is
 // stored then.
 func (tx *Tx) stream(
-	ctx context.Context, header *txcoordv1.StageHeader, r io.Reader,
+	ctx context.Context, header *txcoordv1.StageHeader, r io.Reader, opts ...grpc.CallOption,
 ) (*txcoordv1.StagedPart, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	s, err := tx.client.Transactions.StageStream(ctx)
+	s, err := tx.client.Transactions.StageStream(ctx, opts...)
 	if err != nil {
 		return nil, err
 	}

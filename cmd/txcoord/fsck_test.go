@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -98,7 +99,11 @@ func TestTableWhereThisServerMayNotLook(t *testing.T) {
 	t.Run("one that may not", func(t *testing.T) {
 		s := &server{t: t, warehouse: warehouse, env: map[string]string{"TXCOORD_SERVER": serving(t, "--warehouse", warehouse)}}
 		s.ok("tables", "describe", "items")
+		began := time.Now()
 		s.fails(7, []string{"tables", "describe", "orders"}, "OBJECTS_UNAVAILABLE", "this server may not use the location of table orders", location+" is not below", "--allow PREFIX")
+		if took := time.Since(began); took > 30*time.Second { // of the minute of --timeout
+			t.Errorf("a server that may never look was asked for %s", took)
+		}
 		s.fails(2, []string{"tables", "register", "others", filepath.Join(allowed, "others")}, "INVALID_REQUEST", "is not below")
 	})
 }

@@ -38,7 +38,7 @@ func reportText(w io.Writer, err error) {
 	if hint := hintOf(err); hint != "" {
 		fmt.Fprintf(w, "  %s\n", hint)
 	}
-	if e != nil && errors.Is(e, client.ErrUnavailable) && !errors.Is(e, client.ErrUnreached) {
+	if e != nil && errors.Is(e, client.ErrUnavailable) && !errors.Is(e, client.ErrUnreached) && !e.Table.GetOutOfReach() {
 		fmt.Fprintln(w, "  The same command may be repeated; it finds out what became of it.")
 	}
 }

@@ -201,7 +201,7 @@ func txnToProto(d *coordinator.TxnDetail) *pb.TransactionDetail {
 func tableDetailToProto(d *coordinator.TableDetail) *pb.TableDetail {
 	return &pb.TableDetail{
 		Table: text(d.Table, maxText), TableId: text(string(d.TableID), maxText), Version: int64(d.Version),
-		File: text(d.File, maxText), Reason: text(d.Detail, maxText), Uri: text(d.URI, maxText),
+		File: text(d.File, maxText), Reason: text(d.Detail, maxText), Uri: text(d.URI, maxText), OutOfReach: d.OutOfReach,
 	}
 }
 

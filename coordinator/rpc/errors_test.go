@@ -74,7 +74,7 @@ func full(r coordinator.Reason) *coordinator.Error {
 		Feature: &coordinator.FeatureDetail{Table: "orders", Feature: "rowTracking"},
 		Txn:     &coordinator.TxnDetail{Txn: id2, Key: "k", Attempt: 2},
 		Table: &coordinator.TableDetail{
-			Table: "orders", TableID: "t1", URI: "file:///data/orders", Version: -1, File: "f", Detail: "gone",
+			Table: "orders", TableID: "t1", URI: "file:///data/orders", Version: -1, File: "f", Detail: "gone", OutOfReach: true,
 		},
 		Owner:      &coordinator.OwnerDetail{URI: "file:///data/orders", Catalog: "c2", Incarnation: "1", Since: at},
 		RetryAfter: 3 * time.Second,
@@ -99,7 +99,7 @@ func rebuilt(r string, c codes.Code) *client.Error {
 		Feature:     &pb.FeatureDetail{Table: "orders", Feature: "rowTracking"},
 		Transaction: &pb.TransactionDetail{TransactionId: id2.String(), Key: "k", Attempt: 2},
 		Table: &pb.TableDetail{
-			Table: "orders", TableId: "t1", Uri: "file:///data/orders", Version: -1, File: "f", Reason: "gone",
+			Table: "orders", TableId: "t1", Uri: "file:///data/orders", Version: -1, File: "f", Reason: "gone", OutOfReach: true,
 		},
 		Owner: &pb.OwnerDetail{Uri: "file:///data/orders", CatalogId: "c2", Incarnation: "1", Since: timestamppb.New(at)},
 	}
@@ -153,7 +153,7 @@ func TestErrorTableBothWays(t *testing.T) {
 
 func unexported(p cmp.Path) bool {
 	f, ok := p.Last().(cmp.StructField)
-	return ok && (f.Name() == "status" || f.Name() == "tls" || f.Name() == "tokenless")
+	return ok && (f.Name() == "status" || f.Name() == "unmet" || f.Name() == "tokenless")
 }
 
 // TestEveryReasonIsInTheContract is the way back: no reason of the domain is

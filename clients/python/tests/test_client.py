@@ -4,10 +4,13 @@ import datetime
 import decimal
 import json
 import os
+import shutil
 import signal
 import socket
 import ssl
+import tempfile
 import threading
+import time
 import unittest
 import unittest.mock
 
@@ -353,6 +356,23 @@ class ClientTest(unittest.TestCase):
             self.addCleanup(client.close)
             with self.assertRaisesRegex(ValueError, "the token is empty"):
                 client.snapshot()
+
+    def test_a_server_that_may_not_reach_a_table_is_not_asked_for_long(self):
+        elsewhere = tempfile.mkdtemp(prefix="txcoord-python-")
+        self.addCleanup(shutil.rmtree, elsewhere, ignore_errors=True)
+        server = Server("--allow", elsewhere)
+        self.addCleanup(server.close)
+        client = txcoord.Client(server.address)
+        self.addCleanup(client.close)
+        client.tables.CreateTable(tables_pb2.CreateTableRequest(name="far", uri=elsewhere + "/far", schema_json=json.dumps(ITEMS)))
+        server.kill()
+        server.flags = ()
+        server.start()
+        began = time.monotonic()
+        with self.assertRaises(txcoord.Unavailable) as raised:
+            client.tables.DescribeTable(tables_pb2.DescribeTableRequest(table="far"))
+        self.assertTrue(raised.exception.out_of_reach, raised.exception)
+        self.assertLess(time.monotonic() - began, 30)  # of retry_for, which is two minutes
 
     def test_kills(self):
         """The server is killed again and again while several threads load: every key is in both

@@ -7,7 +7,7 @@ import itertools
 import random
 import threading
 import time
-from typing import Any, Callable, Iterator, List, Optional, Sequence, Union
+from typing import Any, Callable, Iterator, List, Optional, Sequence, Set, Union
 
 import grpc
 from google.protobuf.message import Message
@@ -151,13 +151,16 @@ class Client:
         pauses, started, limit = _pauses(), time.monotonic(), _TRY_FOR
         bounded = within is not None or len(self._channels) > 1
         most = self._retry_for if within is None else within
+        refusing: Set[grpc.Channel] = set()
         while True:
+            channel = self._next()
             try:
-                return self._try(stub, method, request, min(limit, within or limit) if bounded else None)
+                return self._try(channel, stub, method, request, min(limit, within or limit) if bounded else None)
             except TxcoordError as error:
                 self._diagnose(error)
+                refusing = refusing | {channel} if error.out_of_reach else set()
                 pause = max(next(pauses), error.retry_after)
-                if not error.repeatable or time.monotonic() - started + pause > most:
+                if len(refusing) == len(self._channels) or not error.repeatable or time.monotonic() - started + pause > most:
                     raise
             limit *= 2
             time.sleep(pause)
@@ -174,8 +177,8 @@ class Client:
         if words is not None:
             raise Unauthenticated(grpc.StatusCode.UNAUTHENTICATED, words) from error
 
-    def _try(self, stub: Any, method: str, request: Any, limit: Optional[float]) -> Any:
-        bound = getattr(stub(self._next()), method)
+    def _try(self, channel: grpc.Channel, stub: Any, method: str, request: Any, limit: Optional[float]) -> Any:
+        bound = getattr(stub(channel), method)
         sent = (self._fill(m) for m in request()) if callable(request) else self._fill(request)
         call = bound.future(sent, metadata=self._metadata(), wait_for_ready=False)
         try:

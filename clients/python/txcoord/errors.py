@@ -58,6 +58,12 @@ class TxcoordError(Exception):
         waits = self.code is grpc.StatusCode.RESOURCE_EXHAUSTED and self.retry_after > 0
         return self.lost or waits or self.code is grpc.StatusCode.UNAVAILABLE
 
+    @property
+    def out_of_reach(self) -> bool:
+        """The server was not given the location of the table; another one may have been."""
+        table = getattr(self, "table", None)
+        return table is not None and table.out_of_reach
+
 
 class Invalid(TxcoordError):
     """The request has to be mended; ``field`` or ``limit`` says where."""

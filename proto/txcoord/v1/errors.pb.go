@@ -780,7 +780,11 @@ type TableDetail struct {
 	// In words.
 	Reason string `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
 	// The table's URI.
-	Uri           string `protobuf:"bytes,6,opt,name=uri,proto3" json:"uri,omitempty"`
+	Uri string `protobuf:"bytes,6,opt,name=uri,proto3" json:"uri,omitempty"`
+	// With OBJECTS_UNAVAILABLE: the server that answers was not given this location, and answers
+	// so until its operator changes that. Another server may have been, and is asked; where all
+	// answer so, repeating the call is of no use.
+	OutOfReach    bool `protobuf:"varint,7,opt,name=out_of_reach,json=outOfReach,proto3" json:"out_of_reach,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -855,6 +859,13 @@ func (x *TableDetail) GetUri() string {
 		return x.Uri
 	}
 	return ""
+}
+
+func (x *TableDetail) GetOutOfReach() bool {
+	if x != nil {
+		return x.OutOfReach
+	}
+	return false
 }
 
 // OwnerDetail names the catalog that owns a table.
@@ -969,14 +980,16 @@ const file_txcoord_v1_errors_proto_rawDesc = "" +
 	"\x11TransactionDetail\x12%\n" +
 	"\x0etransaction_id\x18\x01 \x01(\tR\rtransactionId\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\tR\x03key\x12\x18\n" +
-	"\aattempt\x18\x03 \x01(\rR\aattempt\"\x96\x01\n" +
+	"\aattempt\x18\x03 \x01(\rR\aattempt\"\xb8\x01\n" +
 	"\vTableDetail\x12\x14\n" +
 	"\x05table\x18\x01 \x01(\tR\x05table\x12\x19\n" +
 	"\btable_id\x18\x02 \x01(\tR\atableId\x12\x18\n" +
 	"\aversion\x18\x03 \x01(\x03R\aversion\x12\x12\n" +
 	"\x04file\x18\x04 \x01(\tR\x04file\x12\x16\n" +
 	"\x06reason\x18\x05 \x01(\tR\x06reason\x12\x10\n" +
-	"\x03uri\x18\x06 \x01(\tR\x03uri\"\x92\x01\n" +
+	"\x03uri\x18\x06 \x01(\tR\x03uri\x12 \n" +
+	"\fout_of_reach\x18\a \x01(\bR\n" +
+	"outOfReach\"\x92\x01\n" +
 	"\vOwnerDetail\x12\x10\n" +
 	"\x03uri\x18\x01 \x01(\tR\x03uri\x12\x1d\n" +
 	"\n" +

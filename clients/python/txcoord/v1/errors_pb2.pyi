@@ -194,20 +194,22 @@ class TransactionDetail(_message.Message):
     def __init__(self, transaction_id: _Optional[str] = ..., key: _Optional[str] = ..., attempt: _Optional[int] = ...) -> None: ...
 
 class TableDetail(_message.Message):
-    __slots__ = ("table", "table_id", "version", "file", "reason", "uri")
+    __slots__ = ("table", "table_id", "version", "file", "reason", "uri", "out_of_reach")
     TABLE_FIELD_NUMBER: _ClassVar[int]
     TABLE_ID_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     FILE_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
     URI_FIELD_NUMBER: _ClassVar[int]
+    OUT_OF_REACH_FIELD_NUMBER: _ClassVar[int]
     table: str
     table_id: str
     version: int
     file: str
     reason: str
     uri: str
-    def __init__(self, table: _Optional[str] = ..., table_id: _Optional[str] = ..., version: _Optional[int] = ..., file: _Optional[str] = ..., reason: _Optional[str] = ..., uri: _Optional[str] = ...) -> None: ...
+    out_of_reach: bool
+    def __init__(self, table: _Optional[str] = ..., table_id: _Optional[str] = ..., version: _Optional[int] = ..., file: _Optional[str] = ..., reason: _Optional[str] = ..., uri: _Optional[str] = ..., out_of_reach: bool = ...) -> None: ...
 
 class OwnerDetail(_message.Message):
     __slots__ = ("uri", "catalog_id", "incarnation", "since")
