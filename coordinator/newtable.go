@@ -215,9 +215,9 @@ func (c *Catalog) lookUpNew(ctx context.Context, d *candidate) error {
 	}
 	return parallel(fresh, 32, func(p *part) error {
 		mode := p.record.Create.Mode
-		log, err := c.tables.open(p.row.URI, func() twophase.Mode { return mode })
-		if err != nil {
-			return err
+		log, err := c.tables.at(p.row.URI, func() twophase.Mode { return mode })
+		if err != nil { // whoever staged it has named a place that the replica there may use
+			return outOfReach(p.row, err)
 		}
 		return c.untouched(ctx, placed{p.row.URI, log, mode}, p.row.Name)
 	})

@@ -51,7 +51,7 @@ func TestReplicaThatMayNotUseATable(t *testing.T) {
 		},
 	} {
 		e := wantReason(t, what, call(), coordinator.ObjectsUnavailable)
-		if e.Field != nil || e.Table == nil || e.Table.Table != "t" || !strings.HasSuffix(e.Table.URI, "/t") {
+		if e.Field != nil || e.Table == nil || !e.Table.OutOfReach || e.Table.Table != "t" || !strings.HasSuffix(e.Table.URI, "/t") {
 			t.Errorf("%s: the field %+v, the table %+v", what, e.Field, e.Table)
 		}
 		if !strings.Contains(e.Message, "/t is not allowed") || !strings.Contains(e.Message, "another server") {
@@ -60,6 +60,27 @@ func TestReplicaThatMayNotUseATable(t *testing.T) {
 	}
 	staged := one.stage(token, blind("t", "x")) // the same transaction, where the table may be used
 	if _, err := one.catalog.Commit(one.ctx(), coordinator.CommitRequest{Token: token, Tables: []coordinator.TableParts{parts("t", staged.Digest)}}); err != nil {
+		t.Errorf("at the other: %v", err)
+	}
+}
+
+// The same of a table that a transaction creates, where another replica has staged it: the call
+// that commits it names no location.
+func TestReplicaThatMayNotUseATableToBe(t *testing.T) {
+	t.Parallel()
+	one := (&world{}).open(t)
+	two := (&world{objects: one.objects, shared: one.store, objectsAs: func(o coordinator.Objects) coordinator.Objects { return within{o, "/n"} }}).open(t)
+	token := one.begin("k").Token
+	staged, err := one.catalog.Stage(one.ctx(), coordinator.StageRequest{Token: token, Table: "n", Actions: add("1"), Create: one.creating("n").Create})
+	if err != nil {
+		t.Fatal(err)
+	}
+	commit := coordinator.CommitRequest{Token: token, Tables: []coordinator.TableParts{parts("n", staged.Digest)}}
+	_, err = two.catalog.Commit(two.ctx(), commit)
+	if e := wantReason(t, "commit", err, coordinator.ObjectsUnavailable); e.Field != nil || e.Table == nil || e.Table.Table != "n" || !strings.HasSuffix(e.Table.URI, "/n") || !e.Table.OutOfReach {
+		t.Errorf("the field %+v, the table %+v", e.Field, e.Table)
+	}
+	if _, err := one.catalog.Commit(one.ctx(), commit); err != nil {
 		t.Errorf("at the other: %v", err)
 	}
 }
