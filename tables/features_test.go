@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/txcoord/txcoord/tables"
-	"github.com/txcoord/txcoord/twophase"
 )
 
 func clustered(t testing.TB) *fixture {
@@ -105,35 +104,5 @@ func TestParseActionsRefusesOddTagsAndRowIDs(t *testing.T) {
 	}
 	if _, err := tables.ParseActions(tableURI, tables.Limits{}, text(`{"commitInfo":{"tags":{"a":"1","b":null}}}`)); err != nil {
 		t.Error(err)
-	}
-}
-
-// Rows are counted, or the change conflicts, once a feature counts on it.
-func TestUncountedRowsConflict(t *testing.T) {
-	begins := featureProtocol(nil, []string{"appendOnly", "invariants", "rowTracking", "domainMetadata"})
-	f := plain(t)
-	read := at(0, tables.ReadNothing)
-	uncounted, counted := f.part(read, addLine("x")), f.part(read, addRows("x", 1))
-	winner := f.foreign(begins)
-	type judge func(c, w twophase.Facts) *twophase.Conflict
-	for name, j := range map[string]judge{
-		"conflict": tables.Rules{}.Conflict, "impossible": tables.Rules{}.Impossible,
-		"applied": func(c, w twophase.Facts) *twophase.Conflict {
-			v := tables.NewView(f.state())
-			if _, err := v.Apply(0, w); err != nil {
-				t.Fatal(err)
-			}
-			return v.Try().Fits(c)
-		},
-		"whole state": func(c, _ twophase.Facts) *twophase.Conflict {
-			return tables.Rules{}.ImpossibleAt([]twophase.Facts{c}, plain(t).commit(begins).state())[0]
-		},
-	} {
-		if got := j(uncounted, winner); ruleOf(got) != twophase.RuleProtocol {
-			t.Errorf("%s: got %+v, want protocol", name, got)
-		}
-		if got := j(counted, winner); got != nil {
-			t.Errorf("%s: got %+v for counted rows", name, got)
-		}
 	}
 }
