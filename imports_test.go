@@ -39,7 +39,7 @@ var rules = []rule{
 	{pkg: "proto/txcoord/v1", external: wire},
 	{pkg: "twophase/recordpb", external: wire[:1]},
 	{pkg: "=twophase", own: []string{"=twophase/recordpb"}, external: wire[:1], noStd: impure},
-	{pkg: "=lock", own: []string{"=twophase"}, external: []string{"github.com/klauspost/compress/zstd"}},
+	{pkg: "=lock", own: []string{"=twophase", "internal/refusal"}, external: []string{"github.com/klauspost/compress/zstd"}},
 	{pkg: "lock/memstore", own: []string{"=lock"}},
 	{pkg: "lock/boltstore", own: []string{"=lock"}, external: []string{"go.etcd.io/bbolt"}},
 	{
@@ -57,7 +57,7 @@ var rules = []rule{
 	},
 	{pkg: "internal/awsprofile", external: []string{"github.com/aws/aws-sdk-go-v2"}},
 	{pkg: "internal/dynamoapi", own: []string{"internal/awsprofile"}, external: []string{"github.com/aws/aws-sdk-go-v2", "github.com/aws/smithy-go"}},
-	{pkg: "=tables/objstore"},
+	{pkg: "=tables/objstore", own: []string{"internal/refusal"}},
 	{pkg: "=tables/logstore", own: []string{"=tables/objstore"}},
 	{
 		pkg: "tables/logstore/dynamo", own: []string{"=tables/logstore", "internal/dynamoapi", "internal/awsprofile"},
@@ -92,6 +92,7 @@ var rules = []rule{
 	},
 	{pkg: "internal/allocs"},
 	{pkg: "internal/nearest", noStd: impure},
+	{pkg: "internal/refusal", noStd: impure},
 	{pkg: "internal/number", noStd: impure},
 	{
 		pkg: "coordinator", own: append([]string{"=coordinator/telemetry", "=coordinator/fair", "=coordinator/manifest", "=coordinator/quota", "internal/number"}, domain...),

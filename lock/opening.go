@@ -1,6 +1,10 @@
 package lock
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/txcoord/txcoord/internal/refusal"
+)
 
 // Why a store could not be opened, for whoever has to say so in a script's terms.
 // The error around it names the remedy.
@@ -19,14 +23,4 @@ var (
 )
 
 // Mark makes errors.Is find a reason in an error, and leaves its text alone.
-func Mark(reason, err error) error {
-	if err == nil {
-		return nil
-	}
-	return &marked{reason, err}
-}
-
-type marked struct{ reason, err error }
-
-func (m *marked) Error() string   { return m.err.Error() }
-func (m *marked) Unwrap() []error { return []error{m.reason, m.err} }
+func Mark(reason, err error) error { return refusal.Mark(reason, err) }
