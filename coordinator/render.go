@@ -105,11 +105,7 @@ func (c *Catalog) unwritten(ctx context.Context, id twophase.TableID) (*lack, er
 	w := twophase.NewWalk(in, c.cfg.Boot())
 	for {
 		var result twophase.WalkResult
-		limit := c.cfg.Limits.PutDeadline
-		if _, ok := w.Next().(twophase.ReadCleaned); ok {
-			limit *= 10 // a whole state
-		}
-		err := c.within(ctx, t, limit, func(ctx context.Context) (err error) {
+		err := c.within(ctx, t, c.limitOf(w.Next()), func(ctx context.Context) (err error) {
 			if next, ok := w.Next().(twophase.PutVersion); ok {
 				return c.tryVersion(ctx, t, &in, next)
 			}

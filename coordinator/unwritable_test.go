@@ -35,15 +35,7 @@ func (d *defective) render(in tables.RenderInput) (tables.Rendered, error) {
 
 func newDefective(t *testing.T) *defective {
 	t.Helper()
-	d := &defective{world: &world{}}
-	gate := newGate()
-	d.wrapObjects = gate.over
-	d.cfg.Limits.FreezeAfter = 20 * time.Millisecond
-	d.cfg.RenderWith(d.render)
-	d.open(t)
-	for _, name := range []string{"t", "beside", "apart"} {
-		d.create(name, twophase.ModeOpen)
-	}
+	d, gate := newDefectiveOver(t, "t", "beside", "apart")
 	d.commit("seed", blind("t", "1"), blind("beside", "1"))
 	d.settle()
 	gate.refuse()
@@ -52,6 +44,20 @@ func newDefective(t *testing.T) *defective {
 	d.stop()
 	gate.release()
 	return d
+}
+
+// newDefectiveOver has tables, and the gate over their objects.
+func newDefectiveOver(t *testing.T, names ...string) (*defective, *gate) {
+	t.Helper()
+	d, gate := &defective{world: &world{}}, newGate()
+	d.wrapObjects = gate.over
+	d.cfg.Limits.FreezeAfter = 20 * time.Millisecond
+	d.cfg.RenderWith(d.render)
+	d.open(t)
+	for _, name := range names {
+		d.create(name, twophase.ModeOpen)
+	}
+	return d, gate
 }
 
 func (d *defective) frozen() {
@@ -159,14 +165,7 @@ func TestUnwritableUntilAnotherBuild(t *testing.T) {
 // Of several transactions that share a version it is the one that is named and given up.
 func TestUnwritableAmongOthers(t *testing.T) {
 	t.Parallel()
-	d := &defective{world: &world{}}
-	gate := newGate()
-	d.wrapObjects = gate.over
-	d.cfg.Limits.FreezeAfter = 20 * time.Millisecond
-	d.cfg.RenderWith(d.render)
-	d.open(t)
-	d.create("t", twophase.ModeOpen)
-	d.create("beside", twophase.ModeOpen)
+	d, gate := newDefectiveOver(t, "t", "beside")
 	d.settle()
 	gate.refuse()
 	d.abandonedParts("t", once("round", blind("t", "0"))) // the round of this one is open, and those that follow share the next

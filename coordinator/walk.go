@@ -206,10 +206,7 @@ func (c *Catalog) walkOnce(ctx context.Context, t *handle, in twophase.WalkInput
 	w := twophase.NewWalk(in, c.cfg.Boot())
 	for {
 		var result twophase.WalkResult
-		limit := c.cfg.Limits.PutDeadline
-		if _, ok := w.Next().(twophase.ReadCleaned); ok {
-			limit *= 10 // a whole state
-		}
+		limit := c.limitOf(w.Next())
 		err := c.within(ctx, t, limit, func(ctx context.Context) (err error) {
 			step := func() error { result, err = c.carryOut(ctx, t, w, in); return err }
 			if puts(w.Next()) {
@@ -253,6 +250,14 @@ func (c *Catalog) carryOut(ctx context.Context, t *handle, w *twophase.Walk, in 
 		return c.putBarrier(ctx, t, w, &in, e)
 	}
 	return nil, nil
+}
+
+// limitOf is how long one effect of a walk may take.
+func (c *Catalog) limitOf(effect twophase.WalkEffect) time.Duration {
+	if _, ok := effect.(twophase.ReadCleaned); ok {
+		return 10 * c.cfg.Limits.PutDeadline // a whole state
+	}
+	return c.cfg.Limits.PutDeadline
 }
 
 // within bounds a step of a walk, so that a request that hangs is a failure of its
