@@ -237,14 +237,19 @@ func LoadCheckpoint(index []byte, segments []*Segment) (*State, error) {
 	var tables []*recordpb.Table
 	outcomes := 0
 	for _, seg := range segments {
-		outcomes += len(seg.ids)
+		outcomes += seg.outcomes()
 	}
-	s.settled = make(map[TxnID]settled, outcomes)
+	s.settled = newKept(outcomes)
 	for i, seg := range segments {
 		tables = append(tables, seg.pb.GetTables()...)
 		ref := refFromPB(m.GetSegments()[i])
 		if err := s.loadPast(seg, ref); err != nil {
 			return nil, fmt.Errorf("checkpoint segment %s: %w", ref.Name, err)
+		}
+	}
+	for id := range s.unsettled {
+		if s.settled.has(id) {
+			return nil, fmt.Errorf("transaction %s is there twice", id)
 		}
 	}
 	slices.SortFunc(s.snapshots, func(a, b *Snapshot) int { return cmp.Compare(a.Version, b.Version) })

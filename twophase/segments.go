@@ -22,13 +22,8 @@ const (
 // Segment is an object of a checkpoint, decoded.
 type Segment struct {
 	pb *recordpb.Segment
-	// ids are the transactions to which nothing can happen any more, settled their
-	// outcomes, and ranges those of the positions at which they were decided. attempts is
-	// the highest committed attempt among them.
-	ids      []TxnID
-	settled  []settled
-	ranges   []uint64
-	attempts uint32
+	// runs are the outcomes of transactions to which nothing can happen any more.
+	runs []*settledRun
 	// raw are the bytes, if this build would write the same of what the segment holds:
 	// one run of outcomes of one range, in their order.
 	raw []byte
@@ -46,18 +41,24 @@ func DecodeSegment(b []byte) (*Segment, error) {
 	if f := unknownField(seg.pb, rest); f != "" {
 		return nil, fmt.Errorf("%w: unknown field in %s of a checkpoint segment", ErrUnknownRecord, f)
 	}
-	sorted := true
-	for _, run := range append(runs, seg.pb.GetSettled()...) {
-		inOrder, err := seg.skim(run)
+	for _, b := range append(runs, seg.pb.GetSettled()...) {
+		run, err := skim(b)
 		if err != nil {
 			return nil, err
 		}
-		sorted = sorted && inOrder
+		seg.runs = append(seg.runs, run)
 	}
-	if len(runs) == 1 && len(rest) == 0 && sorted && len(seg.ids) > 0 && seg.ranges[0] == seg.ranges[len(seg.ranges)-1] {
+	if len(runs) == 1 && len(rest) == 0 && seg.runs[0].orderly() {
 		seg.raw = b
 	}
 	return seg, nil
+}
+
+func (seg *Segment) outcomes() (n int) {
+	for _, run := range seg.runs {
+		n += len(run.ids)
+	}
+	return n
 }
 
 // settledField is the number of the field settled of a segment.
@@ -78,35 +79,6 @@ func cutSettled(b []byte) (runs [][]byte, rest []byte) {
 		runs, b = append(runs, run), b[n+m:]
 	}
 }
-
-// skim takes a run of outcomes, and looks no further than to know where they were decided,
-// and at which attempts. It reports whether they stand in the order of their decision.
-func (seg *Segment) skim(run []byte) (sorted bool, err error) {
-	u := unpacker{b: run}
-	sorted = true
-	n := len(run) / usualOutcome
-	seg.ids, seg.settled, seg.ranges = slices.Grow(seg.ids, n), slices.Grow(seg.settled, n), slices.Grow(seg.ranges, n)
-	for lastAt, lastIndex := uint64(0), uint64(0); len(u.b) > 0; {
-		id := u.txn()
-		b := settled(u.raw(u.count(1)))
-		at := unpacker{b: b}
-		position, index := at.uint(), at.uint()
-		_ = at.int() // the time
-		attempt := at.committedAttempt()
-		if at.bad || u.bad {
-			return false, errCompact
-		}
-		seg.attempts = max(seg.attempts, attempt)
-		sorted = sorted && (position > lastAt || position == lastAt && index >= lastIndex)
-		lastAt, lastIndex = position, index
-		seg.ids, seg.settled, seg.ranges = append(seg.ids, id), append(seg.settled, b), append(seg.ranges, position/positionsPerSegment)
-	}
-	return sorted, nil
-}
-
-// usualOutcome is what a settled outcome with its transaction takes in a segment, at the
-// least, in a catalog of small transactions.
-const usualOutcome = 100
 
 // segment names one by its kind and its place among those of the kind.
 type segment struct {
@@ -172,7 +144,7 @@ func (s *State) forget() {
 			}
 			s.floorTime = max(s.floorTime, t)
 			delete(s.unsettled, id)
-			delete(s.settled, id)
+			s.settled.drop(id)
 			return true
 		})
 		if len(ids) < before {

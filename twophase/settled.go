@@ -27,8 +27,7 @@ func (s *State) isDecided(id TxnID) bool {
 	if s.unsettled[id] != nil {
 		return true
 	}
-	_, ok := s.settled[id]
-	return ok
+	return s.settled.has(id)
 }
 
 // Outcome is what the journal says of a transaction; nil if nothing, or if it
@@ -37,8 +36,8 @@ func (s *State) Outcome(id TxnID) *Outcome {
 	if o := s.unsettled[id]; o != nil {
 		return o
 	}
-	b, ok := s.settled[id]
-	if !ok {
+	b := s.settled.get(id)
+	if b == nil {
 		return nil
 	}
 	var o Outcome
@@ -57,7 +56,7 @@ func (s *State) Outcomes(yield func(TxnID, *Outcome) bool) {
 			return
 		}
 	}
-	for id := range s.settled {
+	for id := range s.settled.all {
 		if !yield(id, s.Outcome(id)) {
 			return
 		}
@@ -88,7 +87,7 @@ func (s *State) Remembered(yield func(Position, Time) bool) {
 			return
 		}
 	}
-	for _, b := range s.settled {
+	for _, b := range s.settled.all {
 		if at, _, t := b.place(); !yield(at, t) {
 			return
 		}
@@ -96,14 +95,14 @@ func (s *State) Remembered(yield func(Position, Time) bool) {
 }
 
 // Holds is how many transactions are remembered.
-func (s *State) Holds() int { return len(s.unsettled) + len(s.settled) }
+func (s *State) Holds() int { return len(s.unsettled) + s.settled.len() }
 
 // decidedAt is where a remembered transaction was decided, and when.
 func (s *State) decidedAt(id TxnID) (Position, uint32, Time) {
 	if o := s.unsettled[id]; o != nil {
 		return o.Position, o.Index, o.Time
 	}
-	return s.settled[id].place()
+	return s.settled.get(id).place()
 }
 
 func (s *State) byDecision(a, b TxnID) int {
@@ -121,7 +120,8 @@ func (s *State) compact(ids ...TxnID) {
 		}
 		p := packer{b: s.scratch[:0], names: s.names}
 		p.outcome(o)
-		s.settled[id], s.scratch = slices.Clone(p.b), p.b
+		s.settled.put(id, p.b)
+		s.scratch = p.b
 		delete(s.unsettled, id)
 	}
 }
@@ -330,9 +330,10 @@ func (s *State) outcomesToPB(at uint64) *recordpb.Segment {
 			seg.Outcomes = append(seg.Outcomes, outcomeToPB(o))
 			continue
 		}
+		b := s.settled.get(id)
 		p.raw(id[:])
-		p.count(len(s.settled[id]))
-		p.raw(s.settled[id])
+		p.count(len(b))
+		p.raw(b)
 	}
 	if len(p.b) > 0 {
 		seg.Settled = [][]byte{p.b}
@@ -344,14 +345,20 @@ func (s *State) outcomesToPB(at uint64) *recordpb.Segment {
 // makes the next checkpoint of them where they have not changed: to encode hundreds of
 // thousands of outcomes, soon after a start, holds up everybody.
 func (s *State) loadSettled(seg *Segment, ref ObjectRef) error {
-	s.attempts = max(s.attempts, seg.attempts)
-	for i, id := range seg.ids {
-		n := len(s.settled)
-		if s.settled[id] = seg.settled[i]; len(s.settled) == n || s.unsettled[id] != nil {
+	for _, run := range seg.runs {
+		s.attempts = max(s.attempts, run.attempts)
+		if id, ok := s.settled.load(run); !ok {
 			return fmt.Errorf("transaction %s is there twice", id)
 		}
+		s.loadRanges(run, seg.raw, ref)
 	}
-	for ids, ranges := seg.ids, seg.ranges; len(ids) > 0; {
+	return nil
+}
+
+// loadRanges says which outcomes of a run are of which range, and that a range's segment is
+// as it was where the bytes are those of one.
+func (s *State) loadRanges(run *settledRun, raw []byte, ref ObjectRef) {
+	for ids, ranges := run.ids, run.ranges; len(ids) > 0; {
 		n := 1
 		for n < len(ids) && ranges[n] == ranges[0] {
 			n++
@@ -359,8 +366,8 @@ func (s *State) loadSettled(seg *Segment, ref ObjectRef) error {
 		at := ranges[0]
 		if s.ranges[at] == nil {
 			s.ranges[at] = ids[:n:n]
-			if seg.raw != nil {
-				s.encoded[segment{outcomeSegments, at}] = s.named("segment", seg.raw, ref.Hash)
+			if raw != nil {
+				s.encoded[segment{outcomeSegments, at}] = s.named("segment", raw, ref.Hash)
 			}
 		} else {
 			s.ranges[at] = append(s.ranges[at], ids[:n]...)
@@ -368,13 +375,12 @@ func (s *State) loadSettled(seg *Segment, ref ObjectRef) error {
 		}
 		ids, ranges = ids[n:], ranges[n:]
 	}
-	return nil
 }
 
 // fit looks at all outcomes, so that none is found not to fit when somebody asks for it.
 func (s *State) fit() error {
 	var o Outcome
-	for id, b := range s.settled {
+	for id, b := range s.settled.all {
 		if err := s.unpack(id, b, &o); err != nil {
 			return fmt.Errorf("outcome of %s: %w", id, err)
 		}

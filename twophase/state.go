@@ -258,7 +258,7 @@ type State struct {
 	// unsettled are the outcomes to which something can happen yet, settled the others, with
 	// the names in them (settled.go). scratch is room to write one.
 	unsettled map[TxnID]*Outcome
-	settled   map[TxnID]settled
+	settled   kept
 	names     *names
 	scratch   []byte
 	// attempts is the highest attempt that any commit held here has, or one had that was
@@ -295,7 +295,7 @@ func NewState(catalog, incarnation string) *State {
 		catalog: catalog, incarnation: incarnation,
 		caps: DefaultCaps, codec: FirstCodec,
 		tables: map[TableID]*Table{}, byName: map[string]TableID{}, byURI: map[string]TableID{},
-		unsettled: map[TxnID]*Outcome{}, settled: map[TxnID]settled{}, names: newNames(nil), tags: map[string]SnapshotVersion{}, leases: map[string]*Lease{},
+		unsettled: map[TxnID]*Outcome{}, settled: newKept(0), names: newNames(nil), tags: map[string]SnapshotVersion{}, leases: map[string]*Lease{},
 		ranges: map[uint64][]TxnID{}, encoded: map[segment]CheckpointObject{},
 		turns: map[TableID]*turn{},
 		busy:  map[TableID]*Round{}, joining: map[TableID]*component{},
