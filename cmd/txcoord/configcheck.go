@@ -84,12 +84,15 @@ func (u *usable) judge(flags fileFlags) error {
 	var all []error
 	for _, name := range sortedKeys(flags) {
 		flag := flags[name]
-		variable := flag.Tag.Get("environ")
-		if v, ok := u.env(variable); variable != "" && ok && (v != "" || flag.Tag.Type == "given") {
-			if err := takes(flag, v); err != nil {
-				u.hidden[variable] = true
-				all = append(all, err)
-			}
+		variable, v, err := variableOf(flag, u.env)
+		if v != "" {
+			err = takes(flag, v)
+		}
+		if err != nil {
+			u.hidden[variable] = true
+			all = append(all, err)
+		}
+		if v != "" || err != nil {
 			continue
 		}
 		if v := u.file[name]; v != nil {

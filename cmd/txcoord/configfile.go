@@ -324,10 +324,8 @@ func effective(s *session, path string) (*Config, []setting, error) {
 }
 
 func origin(flag *kong.Flag, file map[string]any, env lookup) string {
-	if name := flag.Tag.Get("environ"); name != "" {
-		if v, ok := env(name); ok && v != "" {
-			return "$" + name
-		}
+	if name, v, _ := variableOf(flag, env); v != "" {
+		return "$" + name
 	}
 	if _, ok := file[flag.Name]; ok {
 		return "file"

@@ -31,6 +31,7 @@ func TestWhatIsGivenEmpty(t *testing.T) {
 		{nil, []string{"serve", "--warehouse", "w", "--access", ""}, "--access: it is given, and empty"},
 		{map[string]string{"TXCOORD_ACCESS": ""}, []string{"serve", "--warehouse", "w"}, "$TXCOORD_ACCESS: it is given, and empty"},
 		{nil, []string{"serve", "--config", config}, "access: it is given, and empty"},
+		{map[string]string{"TXCOORD_TLS_KEY": ""}, []string{"config", "check", config}, "$TXCOORD_TLS_KEY: it is given, and empty"},
 		{nil, []string{"config", "check", config}, "access: it is given, and empty"},
 		{map[string]string{"TXCOORD_ETCD_PASSWORD": ""}, etcd, "$TXCOORD_ETCD_PASSWORD: it is empty"},
 		{nil, append(etcd, "--etcd-password-file", empty), empty + `": it is empty`},

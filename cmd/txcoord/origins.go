@@ -25,10 +25,8 @@ func originsOf(file configFile, flags fileFlags, env lookup) origins {
 		}
 	}
 	for name, flag := range flags {
-		if variable := flag.Tag.Get("environ"); variable != "" {
-			if v, ok := env(variable); ok && v != "" {
-				out[keyInFile{name, ""}] = variable + ": --" + name
-			}
+		if variable, v, _ := variableOf(flag, env); v != "" {
+			out[keyInFile{name, ""}] = variable + ": --" + name
 		}
 	}
 	return out
@@ -36,14 +34,12 @@ func originsOf(file configFile, flags fileFlags, env lookup) origins {
 
 // name names the origins in an error about values of serve.
 func (o origins) name(err error) error {
-	switch e := err.(type) {
+	switch e := err.(type) { //nolint:errorlint // what is wrapped stays: around it are other words, a hint or an exit code
 	case *usageError:
 		return o.ofUsage(*e)
-	case mistakes:
-		return mistakes(o.each(e))
 	case interface{ Unwrap() []error }:
 		if all := e.Unwrap(); errors.Join(all...).Error() == err.Error() {
-			return errors.Join(o.each(all)...)
+			return allOf(o.each(all)...)
 		}
 	}
 	return err

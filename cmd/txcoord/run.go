@@ -174,18 +174,28 @@ func exitOf(code *int) {
 // environ tags name.
 func fromEnvironment(env lookup) kong.Resolver {
 	return kong.ResolverFunc(func(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
-		name := flag.Tag.Get("environ")
-		if name == "" {
-			return nil, nil
+		_, value, err := variableOf(flag, env)
+		if value == "" {
+			return nil, err
 		}
-		switch v, ok := env(name); {
-		case ok && v != "":
-			return v, nil
-		case ok && flag.Tag.Type == "given":
-			return nil, emptyValue("$"+name, "unset it")
-		}
-		return nil, nil
+		return value, nil
 	})
+}
+
+// variableOf is the variable that a flag's environ tag names, if there is one, and what it
+// says; empty if nothing.
+func variableOf(flag *kong.Flag, env lookup) (name, value string, err error) {
+	if name = flag.Tag.Get("environ"); name == "" {
+		return "", "", nil
+	}
+	switch value, set := env(name); {
+	case !set:
+		return name, "", nil
+	case value == "" && flag.Tag.Type == "given":
+		return name, "", emptyValue("$"+name, "unset it")
+	default:
+		return name, value, nil
+	}
 }
 
 type versionCommand struct{}
