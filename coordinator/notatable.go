@@ -55,8 +55,8 @@ func (p placed) lacks(ctx context.Context, other string) string {
 
 // anything reports whether there is an object below a folder of a table, or cannot tell.
 func anything(ctx context.Context, log *tables.Log, below string) bool {
-	for _, err := range log.Store.List(ctx, objstore.ListOptions{Prefix: log.Key + "/" + below}) {
-		return err == nil || !isContext(err)
+	for e, err := range log.Store.List(ctx, objstore.ListOptions{Prefix: log.Key + "/" + below}) {
+		return err != nil || e.Key != ""
 	}
 	return false
 }
