@@ -139,7 +139,7 @@ func skim(b []byte) (*settledRun, error) {
 		position, index := at.uint(), at.uint()
 		_ = at.int() // the time
 		attempt := at.committedAttempt()
-		if at.bad || u.bad || start > math.MaxUint32 {
+		if at.bad || u.bad || uint64(start) > math.MaxUint32 {
 			return nil, errCompact
 		}
 		run.attempts = max(run.attempts, attempt)
