@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/resolver"
 
 	txcoordv1 "github.com/txcoord/txcoord/proto/txcoord/v1"
 )
@@ -84,19 +85,21 @@ func Dial(target string, o Options) (*Client, error) {
 		}
 		opts = append(opts, grpc.WithPerRPCCredentials(bearer{o.Token}))
 	}
-	all := addresses(target)
+	all, names := addresses(target), resolver.Get("dns")
 	if several := replicas(target); several != nil {
-		target = several.Scheme() + ":///"
-		opts = append(opts, grpc.WithResolvers(several))
+		target, names = several.Scheme()+":///", several
 		if o.TryFor == 0 {
 			o.TryFor = tryFor
 		}
 	}
-	cc, err := grpc.NewClient(target, append(opts, o.DialOptions...)...)
+	found := new(atomic.Int32)
+	opts = append(append(opts, o.DialOptions...), grpc.WithResolvers(counted{names, found})) // the caller's own come first
+	cc, err := grpc.NewClient(target, opts...)
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", target, err)
 	}
 	c := New(cc, o)
+	c.conn.servers = found
 	c.owned, c.conn.addresses, c.conn.creds, c.conn.tokenless = cc, all, o.Credentials, o.Token == nil
 	return c, nil
 }
@@ -107,7 +110,7 @@ func New(cc grpc.ClientConnInterface, o Options) *Client {
 	if o.RetryFor == 0 {
 		o.RetryFor = 2 * time.Minute
 	}
-	c := &conn{under: cc, catalog: o.Catalog, retryFor: o.RetryFor, tryFor: o.TryFor, seen: new(atomic.Uint64), failFast: o.FailFast, reached: new(atomic.Bool)}
+	c := &conn{under: cc, catalog: o.Catalog, retryFor: o.RetryFor, tryFor: o.TryFor, seen: new(atomic.Uint64), failFast: o.FailFast, reached: new(atomic.Bool), servers: new(atomic.Int32)}
 	return &Client{
 		Transactions: txcoordv1.NewTransactionServiceClient(c),
 		Tables:       txcoordv1.NewTableServiceClient(c),

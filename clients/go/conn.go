@@ -25,7 +25,8 @@ type conn struct {
 	tryFor   time.Duration
 	seen     *atomic.Uint64
 	failFast bool
-	reached  *atomic.Bool // some server, by some call
+	reached  *atomic.Bool  // some server, by some call
+	servers  *atomic.Int32 // that the target stands for; 0 if nobody says
 	// addresses are the target's, as far as it names them itself, and creds what they
 	// are reached with; nil is without TLS.
 	addresses []string

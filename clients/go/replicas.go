@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc/resolver"
@@ -31,6 +32,29 @@ func replicas(target string) *manual.Resolver {
 	r := manual.NewBuilderWithScheme("txcoord")
 	r.InitialState(state)
 	return r
+}
+
+// counted is a resolver that says how many servers the target stands for: a name may stand for
+// several.
+type counted struct {
+	resolver.Builder
+	found *atomic.Int32
+}
+
+// Build implements resolver.Builder.
+func (c counted) Build(target resolver.Target, to resolver.ClientConn, o resolver.BuildOptions) (resolver.Resolver, error) {
+	return c.Builder.Build(target, counting{to, c.found}, o)
+}
+
+type counting struct {
+	resolver.ClientConn
+	found *atomic.Int32
+}
+
+// UpdateState implements resolver.ClientConn.
+func (c counting) UpdateState(s resolver.State) error {
+	c.found.Store(int32(max(len(s.Addresses), len(s.Endpoints)))) //nolint:gosec // a few
+	return c.ClientConn.UpdateState(s)
 }
 
 // try is the context of one try of a call. The server is not told of the limit: it

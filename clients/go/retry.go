@@ -45,7 +45,7 @@ func (c *conn) retry(ctx context.Context, atMost time.Duration, call func(to *pe
 	for {
 		var to peer.Peer
 		err := call(&to)
-		if c.hopeless(err) || refusing.all(err, to, len(c.addresses)) {
+		if c.hopeless(err) || refusing.all(err, to, int(c.servers.Load())) {
 			return err
 		}
 		if err != nil && last != nil && timeIsUp(ctx) && errors.Is(err, context.DeadlineExceeded) {
@@ -81,18 +81,17 @@ func (c *conn) hopeless(err error) bool {
 // address, where no other server has answered since.
 type refusers map[string]bool
 
-// all notes an answer, and reports whether every server has given that: as many as the target
-// names, and one for the second time. Calls go to the servers in turn, also to those that a name
-// of the target stands for.
-func (r refusers) all(err error, from peer.Peer, named int) bool {
+// all notes an answer, and reports whether every server of the target has given that. Where
+// nobody says how many there are it is not known: other calls take their turns in between, so
+// that one which is asked twice running may be one of several.
+func (r refusers) all(err error, from peer.Peer, servers int) bool {
 	var e *Error
 	if !errors.As(err, &e) || !e.Table.GetOutOfReach() || from.Addr == nil {
 		clear(r)
 		return false
 	}
-	again := r[from.Addr.String()]
 	r[from.Addr.String()] = true
-	return again && len(r) >= named
+	return servers > 0 && len(r) >= servers
 }
 
 // isUnreached reports whether a call did not get as far as a server: nobody listens
