@@ -91,9 +91,23 @@ func (t *turns) keep(open map[twophase.RoundID]openRound) {
 // duty reports whether a piece of recurring work, such as looking at one open table,
 // is this replica's among those that are alive. Each piece has one replica, as long
 // as they agree who is alive.
-func (c *Catalog) duty(what string) bool {
-	best, top := c.replicas.id, uint64(0)
-	for _, id := range c.replicas.live() {
+func (c *Catalog) duty(what string) bool { return c.first(what, c.replicas.live(false)) }
+
+// tableDuty is the duty for what is done at a table's place. One that may not use it has none,
+// and the others only know of one that there are such tables. So it is among those that may use
+// the places of all; where none of these is alive, it is everybody's who may use this one.
+func (c *Catalog) tableDuty(what string, row TableInfo) bool {
+	if !c.reaches(row) {
+		return false
+	}
+	whole := c.replicas.live(true)
+	return len(whole) == 0 || c.first(what, whole)
+}
+
+// first reports whether this replica is the one for a piece of work, among several.
+func (c *Catalog) first(what string, among []string) bool {
+	best, top := "", uint64(0)
+	for _, id := range among {
 		h := fnv.New64a()
 		_, _ = h.Write([]byte(id + "/" + what))
 		if sum := h.Sum64(); sum > top || sum == top && id < best {

@@ -353,7 +353,11 @@ func (e *explainer) round(s *twophase.State, r *twophase.Round) {
 		case p.Table.Frozen != nil && p.Table.Frozen.Origin == p.Table.Table && !p.Table.Frozen.Resolved:
 			waits = append(waits, fmt.Sprintf("%s is frozen (%s)", e.name(p.Table.Name), p.Table.Frozen.Cause))
 		case len(p.Changes) > 0:
-			waits = append(waits, fmt.Sprintf("%s has %s to be put", e.name(p.Table.Name), number.Of(len(p.Changes), "change")))
+			wait := fmt.Sprintf("%s has %s to be put", e.name(p.Table.Name), number.Of(len(p.Changes), "change"))
+			if !e.c.reaches(infoOf(p.Table)) {
+				wait += " by another server, since this one may not use its location"
+			}
+			waits = append(waits, wait)
 		}
 	}
 	if len(waits) == 0 {

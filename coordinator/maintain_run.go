@@ -63,7 +63,7 @@ func (m *Maintainer) tend(ctx context.Context, row TableInfo) (moved int64, work
 	defer m.give()
 	note := m.note(row.ID)
 	now := m.c.cfg.Boot()
-	if !m.c.duty(string(row.ID)) || row.Frozen.found() || row.Stopped != "" || now < note.retryAt || !m.worth(note, row, now) {
+	if !m.c.tableDuty(string(row.ID), row) || row.Frozen.found() || row.Stopped != "" || now < note.retryAt || !m.worth(note, row, now) {
 		return 0, false
 	}
 	job := m.job(row.ID)

@@ -120,7 +120,7 @@ func (c *Catalog) describeOwner(ctx context.Context, t *handle, row TableInfo, h
 		want.Mode = have.Mode
 	}
 	same := have.Name == want.Name && have.Mode == want.Mode && have.OneTxnPerVersion == want.OneTxnPerVersion
-	if same || !c.duty("owner "+string(row.ID)) || c.row(row.ID).Mode != row.Mode {
+	if same || !c.tableDuty("owner "+string(row.ID), row) || c.row(row.ID).Mode != row.Mode {
 		return
 	}
 	if err := t.log.Claim(ctx, want, false); err != nil && ctx.Err() == nil {

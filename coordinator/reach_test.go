@@ -1,9 +1,12 @@
 package coordinator_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/txcoord/txcoord/coordinator"
 	"github.com/txcoord/txcoord/tables/objstore"
@@ -61,6 +64,66 @@ func TestReplicaThatMayNotUseATable(t *testing.T) {
 	staged := one.stage(token, blind("t", "x")) // the same transaction, where the table may be used
 	if _, err := one.catalog.Commit(one.ctx(), coordinator.CommitRequest{Token: token, Tables: []coordinator.TableParts{parts("t", staged.Digest)}}); err != nil {
 		t.Errorf("at the other: %v", err)
+	}
+}
+
+// What is decided beside a table that this replica may not use waits for another one to publish
+// it, which who asks here is told.
+func TestPublicationThatIsLeftToAnother(t *testing.T) {
+	t.Parallel()
+	var full atomic.Bool
+	one := &world{wrapObjects: func(s objstore.Store) objstore.Store { return fullObjects{s, "away/_delta_log/0", &full} }}
+	one.open(t)
+	one.create("own", twophase.ModeExclusive)
+	one.create("away", twophase.ModeExclusive)
+	two := (&world{objects: one.objects, shared: one.store, objectsAs: func(o coordinator.Objects) coordinator.Objects { return within{o, "/away"} }}).open(t)
+	full.Store(true)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	if o, _, err := one.catalog.CommitOnce(ctx, once("k", blind("own", "1"), blind("away", "1"))); err != nil || o.Committed == nil || o.Committed.Snapshot != 0 {
+		t.Fatalf("%+v, %v", o, err)
+	}
+	const says = "away has 1 change to be put by another server, since this one may not use its location"
+	if f := found(t, two.explain("own"), coordinator.FoundRoundOpen); !strings.Contains(f.Text, says) {
+		t.Errorf("%s", f.Text)
+	}
+	full.Store(false)
+	one.eventually("it publishes both", func() bool { return one.info("own").Version == 1 && one.info("away").Version == 1 })
+}
+
+// What others commit is seen although a replica is alive that may not use the tables' places,
+// and whose turn it would be by its name.
+func TestReplicasWhereOneMayNotUseTables(t *testing.T) {
+	t.Parallel()
+	limits := coordinator.Limits{PollInterval: 10 * time.Millisecond, Heartbeat: 500 * time.Millisecond}
+	one := &world{}
+	one.cfg.Limits = limits
+	one.cfg.SharedStore = true
+	one.open(t)
+	const tables = 12
+	name := func(i int) string { return fmt.Sprintf("%d-away", i) }
+	for i := range tables {
+		one.create(name(i), twophase.ModeOpen)
+	}
+	one.create("own", twophase.ModeExclusive)
+	var log logged
+	two := &world{objects: one.objects, shared: one.store, objectsAs: func(o coordinator.Objects) coordinator.Objects { return within{o, "-away"} }}
+	two.cfg.Limits, two.cfg.SharedStore, two.cfg.Log = limits, true, log.logger()
+	two.open(t)
+	one.eventually("each sees the other", func() bool { return len(one.status().Replicas) == 2 && len(two.status().Replicas) == 2 })
+	for i := range tables {
+		one.foreign(name(i), 1, add("x"))
+	}
+	one.eventually("all are seen", func() bool {
+		for i := range tables {
+			if one.info(name(i)).Version != 1 {
+				return false
+			}
+		}
+		return true
+	})
+	if n := log.count("look at an open table"); n > 0 {
+		t.Errorf("said %d times that it cannot look", n)
 	}
 }
 

@@ -169,7 +169,7 @@ func (r *renewals) renew(ctx context.Context, id twophase.TableID) {
 		r.is(id, at, 0)
 		return
 	}
-	if !c.duty(string(id)) || row.Frozen.found() || errors.Join(t.stoppedBy(), c.ours(id)) != nil {
+	if !c.tableDuty(string(id), row) || row.Frozen.found() || errors.Join(t.stoppedBy(), c.ours(id)) != nil {
 		r.is(id, at, 0)
 		return
 	}

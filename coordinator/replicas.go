@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -23,6 +24,8 @@ type replicas struct {
 	c       *Catalog
 	id      string
 	started time.Time
+
+	partial atomic.Bool // see replicaRecord
 
 	mu   sync.Mutex
 	seen map[string]*seenReplica
@@ -49,6 +52,8 @@ type replicaRecord struct {
 	Snapshot twophase.SnapshotVersion `json:"snapshot"`
 	Started  time.Time                `json:"started"`
 	At       time.Time                `json:"at"`
+	// Partial: there are tables of the catalog whose places it may not use.
+	Partial bool `json:"partial,omitempty"`
 }
 
 const replicaPrefix = "replica/"
@@ -95,6 +100,7 @@ func (r *replicas) run(ctx context.Context) {
 }
 
 func (r *replicas) beat(ctx context.Context) error {
+	r.partial.Store(!r.c.reachesAll())
 	value, err := json.Marshal(r.own())
 	if err != nil {
 		return err
@@ -110,6 +116,7 @@ func (r *replicas) own() replicaRecord {
 	return replicaRecord{
 		Format: 1, ID: r.id, Address: r.c.cfg.Address, Build: r.c.cfg.Version, Codec: int(r.c.codec()),
 		Position: r.c.next(), Snapshot: r.c.Shown(), Started: r.started, At: r.c.cfg.Now(),
+		Partial: r.partial.Load(),
 	}
 }
 
@@ -184,13 +191,16 @@ func (r *replicas) forget(ctx context.Context, found map[string]bool) error {
 	return nil
 }
 
-// live are the ids of this replica and of those that were heard of lately.
-func (r *replicas) live() []string {
-	out := []string{r.id}
+// live are the ids of this replica and of those that were heard of lately; whole: of those that
+// may use the places of all tables.
+func (r *replicas) live(whole bool) (out []string) {
+	if !whole || !r.partial.Load() {
+		out = append(out, r.id)
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for id, s := range r.seen {
-		if r.alive(s) {
+		if r.alive(s) && !(whole && s.record.Partial) {
 			out = append(out, id)
 		}
 	}

@@ -124,10 +124,25 @@ func (c *Catalog) fill(info *TableInfo) {
 	}
 }
 
+// mayUse says why this server may not use a table's place; nil if it may. It reads nothing.
+func (c *Catalog) mayUse(row TableInfo) error {
+	_, _, err := c.cfg.Objects.Open(row.URI)
+	return err
+}
+
+func (c *Catalog) reaches(row TableInfo) bool {
+	return c.tables.peek(row.ID) != nil || c.mayUse(row) == nil
+}
+
+// reachesAll reports whether this server may use the places of all tables.
+func (c *Catalog) reachesAll() bool {
+	return !slices.ContainsFunc(c.logFolders(), func(row TableInfo) bool { return !c.reaches(row) })
+}
+
 func (c *Catalog) stoppedBy(info *TableInfo) {
 	t := c.tables.peek(info.ID)
 	if t == nil {
-		if _, _, err := c.cfg.Objects.Open(info.URI); err != nil { // which reads nothing
+		if err := c.mayUse(*info); err != nil {
 			info.Stopped = outOfReach(*info, err).Message
 		}
 		return

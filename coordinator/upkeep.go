@@ -48,7 +48,7 @@ func (c *Catalog) poll(ctx context.Context) {
 	every(ctx, c.cfg.Limits.PollInterval, func(ctx context.Context) {
 		rows, _ := c.Tables(ctx)
 		_ = parallelIndex(len(rows), 8, func(i int) error {
-			if !c.duty(string(rows[i].ID)) || !rows[i].Watched || rows[i].Frozen.found() || ctx.Err() != nil {
+			if !c.tableDuty(string(rows[i].ID), rows[i]) || !rows[i].Watched || rows[i].Frozen.found() || ctx.Err() != nil {
 				return nil
 			}
 			t, err := c.tables.of(rows[i].ID)
