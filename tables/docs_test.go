@@ -103,7 +103,7 @@ A checkpoint is used if it can be read, has protocol and metadata, and does not 
 - No file is live in it twice, with the same deletion vector. An ` + "`add` beside a `remove`" + ` of the same path with another vector is legal.
 
 One that is not is passed over, and the server's log names file and cause: an older checkpoint is read, or all commits, as far as these are there. Where nothing else tells the table's state, the error is the table's. ` + "`fsck`" + ` says it as ` + "`CHECKPOINT_DIFFERS`" + `,
-and maintenance makes no checkpoint of such a one, and removes no log below it: that waits until it is removed, or put right.
+and maintenance goes by what is older, too: it makes the next checkpoint of that, leaves the file, and takes it for no cut of the log. Where nothing older tells the same, it waits until the file is removed, or put right.
 
 ## In-commit timestamps
 
