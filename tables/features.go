@@ -70,7 +70,7 @@ var features = [...]Feature{
 	{Name: "changeDataFeed", LegacyWriter: 4, Policy: Pass, Why: "cdc actions travel with their part, are never dropped and never made up; switching the feed on conflicts with changes made before"},
 	{Name: "generatedColumns", LegacyWriter: 4, Policy: Pass, Unsafe: true, Why: byWriter},
 	{Name: "columnMapping", Reader: true, LegacyReader: 2, LegacyWriter: 5, Policy: Check, Why: "partition values, statistics and clustering columns go by physical names; the largest column id may not fall"},
-	{Name: "identityColumns", LegacyWriter: 6, Policy: Check, Unsafe: true, Why: "the next value stands in the metadata, so a part that gave values out carries metaData, and two of them conflict; beside a part without metaData a new next value is no conflict"},
+	{Name: "identityColumns", LegacyWriter: 6, Policy: Check, Unsafe: true, Why: "the next value stands in the metadata, so a part that gave values out carries metaData, and two of them conflict; beside a part without metaData a new next value is no conflict. It may not go back"},
 	{Name: "deletionVectors", Reader: true, Policy: Check, Why: "vectors need delta.enableDeletionVectors, numRecords and a descriptor that readers can decode; conflicts are by bare path, so that no delete is lost"},
 	{Name: "timestampNtz", Reader: true, Policy: Pass, Why: "a type of columns; nothing in a commit depends on it"},
 	{Name: "v2Checkpoint", Reader: true, Policy: Pass, Why: "both kinds of checkpoint are read; a commit has no duty"},

@@ -15,8 +15,10 @@ type schema struct {
 	nodes map[string]node
 	// needs are the features that types and field metadata ask for, with the field
 	// that does.
-	needs  map[string]string
-	strict bool
+	needs map[string]string
+	// identities are the identity columns, by physical path.
+	identities map[string]identity
+	strict     bool
 }
 
 // column is a top-level field.
@@ -72,7 +74,7 @@ var typeFeatures = map[string]string{"timestamp_ntz": "timestampNtz", "variant":
 // parseSchema reads a schemaString. Old logs have none: then there are no columns.
 // strict refuses types that we do not know; a reader of logs does not care.
 func parseSchema(text string, strict bool) (*schema, error) {
-	s := &schema{strict: strict, nodes: map[string]node{}, needs: map[string]string{}}
+	s := &schema{strict: strict, nodes: map[string]node{}, needs: map[string]string{}, identities: map[string]identity{}}
 	if text == "" {
 		return s, nil
 	}
@@ -138,6 +140,9 @@ func (s *schema) addFields(prefix string, fields []jsonField, depth int) error {
 		path := prefix + physicalName(f)
 		if err := s.addType(path, f.Type, nullable, depth); err != nil {
 			return err
+		}
+		if i, ok := identityOf(f.Metadata); ok {
+			s.identities[path] = i
 		}
 		n := s.nodes[path]
 		n.name, n.meta = f.Name, writersMeta(f.Metadata)

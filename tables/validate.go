@@ -68,6 +68,9 @@ func (p *Profile) after(a *Actions) (*Profile, error) {
 		if err := p.checkMapping(next); err != nil {
 			return nil, err
 		}
+		if err := p.checkIdentities(next); err != nil {
+			return nil, err
+		}
 	}
 	if next.timestamps() && !p.timestamps() && a.MetaData == nil {
 		return nil, &InputError{

@@ -2,6 +2,7 @@ package tables_test
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +16,8 @@ func TestValidateRefuses(t *testing.T) {
 	legacy := newFixture(t).commit(`{"protocol":{"minReaderVersion":1,"minWriterVersion":1}}`, metaOf(schemaJSON, nil, `"delta.appendOnly":"true"`), addLine("a.parquet"))
 	mapped := newFixture(t).commit(`{"protocol":{"minReaderVersion":2,"minWriterVersion":5}}`, metaOf(mappedSchema, []string{"day"}, `"delta.columnMapping.mode":"name"`))
 	noVectors := newFixture(t).commit(featureProtocol([]string{"deletionVectors"}, []string{"deletionVectors"}), metaOf(schemaJSON, nil, ""), addLine("a"))
+	counted := newFixture(t).commit(`{"protocol":{"minReaderVersion":1,"minWriterVersion":6}}`, metaOf(identitySchema(1, "9"), nil, ""))
+	downwards := newFixture(t).commit(`{"protocol":{"minReaderVersion":1,"minWriterVersion":6}}`, metaOf(identitySchema(-1, "-9"), nil, ""))
 	for name, c := range map[string]struct {
 		table  *fixture
 		lines  []string
@@ -47,6 +50,9 @@ func TestValidateRefuses(t *testing.T) {
 		"partition not in schema": {plain(t), []string{metaOf(schemaJSON, []string{"x"}, "")}, 0, "not a column", twophase.RuleSchema},
 		"property, no feature":    {plain(t), []string{metaOf(schemaJSON, nil, `"delta.enableDeletionVectors":"true"`)}, 0, "needs the table feature deletionVectors", twophase.RuleProtocol},
 		"constraint, no feature":  {plain(t), []string{metaOf(schemaJSON, nil, `"delta.constraints.c":"id > 0"`)}, 0, "checkConstraints", twophase.RuleProtocol},
+		"identity falls":          {counted, []string{metaOf(identitySchema(1, "8"), nil, "")}, 0, "may not go back; it is 9", twophase.RuleSchema},
+		"identity starts anew":    {counted, []string{metaOf(identitySchema(1, "null"), nil, "")}, 0, "may not go back; it is 9", twophase.RuleSchema},
+		"identity rises":          {downwards, []string{metaOf(identitySchema(-1, "-8"), nil, "")}, 0, "may not go back; it is -9", twophase.RuleSchema},
 		"short log retention":     {plain(t), []string{metaOf(schemaJSON, nil, `"delta.logRetentionDuration":"interval 1 hour"`)}, 0, "shorter than a day", twophase.RuleNone},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -74,7 +80,13 @@ const mappedSchema = `{"type":"struct","fields":[` +
 	`{"name":"id","type":"long","nullable":true,"metadata":{"delta.columnMapping.id":1,"delta.columnMapping.physicalName":"col-id"}},` +
 	`{"name":"day","type":"date","nullable":true,"metadata":{"delta.columnMapping.id":2,"delta.columnMapping.physicalName":"col-day"}}]}`
 
+// identitySchema is one with an identity column, and how far its values go.
+func identitySchema(step int, mark string) string {
+	return strings.Replace(schemaJSON, `"metadata":{}`, fmt.Sprintf(`"metadata":{"delta.identity.start":1,"delta.identity.step":%d,"delta.identity.highWaterMark":%s}`, step, mark), 1)
+}
+
 func TestValidateAccepts(t *testing.T) {
+	const six = `{"protocol":{"minReaderVersion":1,"minWriterVersion":6}}`
 	rearranged := func(line string) string { return strings.Replace(line, `"dataChange":true`, `"dataChange":false`, 1) }
 	for name, c := range map[string]struct {
 		table *fixture
@@ -86,6 +98,10 @@ func TestValidateAccepts(t *testing.T) {
 		"append-only property, but the feature is not named": {newFixture(t).commit(featureProtocol(nil, []string{"invariants"}), metaOf(schemaJSON, nil, `"delta.appendOnly":"true"`)), []string{removeLine("a")}},
 		"vectors":               {vectored(t), []string{removeLine("a.parquet"), addDV("a.parquet", "x"), domainLine("d")}},
 		"protocol and property": {plain(t), []string{featureProtocol([]string{"deletionVectors"}, []string{"deletionVectors", "appendOnly", "invariants"}), metaOf(schemaJSON, nil, `"delta.enableDeletionVectors":"true"`), removeLine("a.parquet"), addDV("a.parquet", "x")}},
+		"identity goes on":      {newFixture(t).commit(six, metaOf(identitySchema(1, "9"), nil, "")), []string{metaOf(identitySchema(1, "12"), nil, "")}},
+		"identity goes down":    {newFixture(t).commit(six, metaOf(identitySchema(-2, "-9"), nil, "")), []string{metaOf(identitySchema(-2, "-11"), nil, "")}},
+		"identity begins":       {newFixture(t).commit(six, metaOf(identitySchema(1, "null"), nil, "")), []string{metaOf(identitySchema(1, "1"), nil, "")}},
+		"identity ends":         {newFixture(t).commit(six, metaOf(identitySchema(1, "9"), nil, "")), []string{metaOf(schemaJSON, nil, "")}},
 		"partitioning changes":  {plain(t), []string{metaOf(schemaJSON, []string{"day", "region"}, ""), removeLine("a.parquet"), addIn("b", "2020-01-01", "eu")}},
 		"legacy protocol rises": {plain(t), []string{`{"protocol":{"minReaderVersion":1,"minWriterVersion":4}}`, metaOf(schemaJSON, nil, `"delta.enableChangeDataFeed":"true"`)}},
 	} {
