@@ -43,8 +43,9 @@ func (c *conn) Invoke(ctx context.Context, method string, args, reply any, opts 
 	return c.retry(ctx, retryFor(opts, c.retryFor), func(to *peer.Peer) error {
 		ctx, cancel := try(ctx, limit)
 		defer cancel()
+		err := c.under.Invoke(ctx, method, c.fill(args), reply, append(slices.Clip(opts), grpc.Peer(to))...)
+		err = fromRPC(unanswered(ctx, limit, err))
 		limit *= 2
-		err := fromRPC(c.under.Invoke(ctx, method, c.fill(args), reply, append(slices.Clip(opts), grpc.Peer(to))...))
 		c.arrived(err, to.Addr != nil)
 		if err != nil {
 			return c.diagnose(ctx, err)

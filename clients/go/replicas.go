@@ -2,13 +2,16 @@ package client
 
 import (
 	"context"
+	"errors"
 	"net"
 	"strings"
 	"sync/atomic"
 	"time"
 
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/resolver/manual"
+	"google.golang.org/grpc/status"
 )
 
 // tryFor is Options.TryFor where there are several replicas.
@@ -57,6 +60,9 @@ func (c counting) UpdateState(s resolver.State) error {
 	return c.ClientConn.UpdateState(s)
 }
 
+// errTryOver ends a try at a replica that gives no answer.
+var errTryOver = errors.New("no answer")
+
 // try is the context of one try of a call. The server is not told of the limit: it
 // would take it for the time after which the caller wants to hear that publication is
 // still pending.
@@ -64,10 +70,19 @@ func try(ctx context.Context, limit time.Duration) (context.Context, context.Can
 	if limit <= 0 {
 		return ctx, func() {}
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	timer := time.AfterFunc(limit, cancel)
+	ctx, cancel := context.WithCancelCause(ctx)
+	timer := time.AfterFunc(limit, func() { cancel(errTryOver) })
 	return ctx, func() {
 		timer.Stop()
-		cancel()
+		cancel(nil)
 	}
+}
+
+// unanswered says of a try that was over without an answer just that: gRPC has one word for
+// it and for a caller who cancels the call.
+func unanswered(try context.Context, limit time.Duration, err error) error {
+	if status.Code(err) != codes.Canceled || context.Cause(try) != errTryOver {
+		return err
+	}
+	return status.Errorf(codes.DeadlineExceeded, "no answer in %s", limit)
 }

@@ -1,6 +1,7 @@
 package client_test
 
 import (
+	"context"
 	"errors"
 	"math"
 	"net"
@@ -48,6 +49,37 @@ func TestCallsGoOnAtOtherReplicas(t *testing.T) {
 		if _, err := c.Transact(t.Context(), key, stageTwo(t.Context())); err != nil {
 			t.Errorf("%s: %v", key, err)
 		}
+	}
+}
+
+// No replica says anything. Nobody has cancelled the call, and the error does not say so, whether
+// the time to repeat it is over or the caller's.
+func TestSilentReplicasAreNoCancelledCall(t *testing.T) {
+	hang := make(chan struct{})
+	mute := &server{outcomes: map[string]*txcoordv1.Outcome{}, digests: map[string]string{}, onCall: func(string, int) error {
+		<-hang
+		return nil
+	}}
+	addresses := serve(t, "127.0.0.1:0", mute).addr + "," + serve(t, "127.0.0.1:0", mute).addr
+	t.Cleanup(func() { close(hang) }) // before the servers end
+	const try = 50 * time.Millisecond
+	for name, c := range map[string]struct{ retryFor, deadline time.Duration }{
+		"no more repeats": {try, time.Minute},
+		"a deadline":      {time.Minute, 4 * try},
+	} {
+		t.Run(name, func(t *testing.T) {
+			conn, err := client.Dial(addresses, client.Options{TryFor: try, RetryFor: c.retryFor})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = conn.Close() })
+			ctx, cancel := context.WithTimeout(t.Context(), c.deadline)
+			defer cancel()
+			_, err = conn.Transactions.Begin(ctx, &txcoordv1.BeginRequest{Key: "k"})
+			if errors.Is(err, context.Canceled) || !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, client.ErrUnavailable) {
+				t.Errorf("it ends with %v", err)
+			}
+		})
 	}
 }
 
