@@ -129,7 +129,7 @@ func leaveFor(ctx context.Context, r *running, target string, store lock.Store) 
 	if err := lock.CheckSizes(ctx, r.store, store); err != nil {
 		return err
 	}
-	if _, _, err := lock.PrepareCopy(ctx, r.store, store); err != nil {
+	if err := claimEmpty(ctx, r.store, store); err != nil {
 		return err
 	}
 	// What is decided is published at the new place, too; this only makes the pause short.
@@ -139,6 +139,17 @@ func leaveFor(ctx context.Context, r *running, target string, store lock.Store) 
 		return err
 	}
 	return r.catalog.Leave(ctx, target)
+}
+
+// claimEmpty makes the new store this journal's. Nothing is copied before the catalog leaves:
+// what is whole there by then is the journal as it was when the catalog was there before, and
+// to go on from that would undo what was decided since.
+func claimEmpty(ctx context.Context, from, to lock.Store) error {
+	_, whole, err := lock.PrepareCopy(ctx, from, to)
+	if whole {
+		return lock.Mark(lock.ErrUnfit, errors.New("the store to move to holds an older copy of this journal, as a move leaves it behind: delete that, or give an empty store or another prefix"))
+	}
+	return err
 }
 
 // arrive lets the catalog go on in the new store.

@@ -40,6 +40,14 @@ func TestStoreMove(t *testing.T) {
 		}
 		s.ok("tables", "create", "more", filepath.Join(warehouse, "more"), "--schema", schema)
 		s.ok("tables", "describe", "orders")
+		s.ok("snapshot", "tag", "after-the-move")
+	})
+	// What the catalog left behind has another past than what it would leave now.
+	back := []string{"store", "move", "--warehouse", warehouse, "--store", newStore, "--to", "bolt:" + filepath.Join(warehouse, "_txcoord", "default.db")}
+	wantCode(t, back, txcoord(t, nil, "", back...), 6, "older copy of this journal", "delete that")
+	t.Run("still there", func(t *testing.T) {
+		s := &server{t: t, warehouse: warehouse, env: map[string]string{"TXCOORD_SERVER": serving(t, "--warehouse", warehouse, "--store", newStore)}}
+		s.ok("snapshot", "get", "--tag", "after-the-move")
 	})
 	for _, to := range []string{newStore, "bolt:" + unmade} {
 		nowhere := []string{"store", "move", "--warehouse", t.TempDir(), "--to", to}
