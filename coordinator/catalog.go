@@ -116,7 +116,7 @@ func openOnce(ctx context.Context, cfg Config) (*Catalog, error) {
 	c.life, c.stop = context.WithCancel(context.Background())
 	journal.OnTry(func(err error) {
 		if c.life.Err() == nil {
-			c.troubles.note(placeStore, written, err, c.cfg.Now())
+			c.noteTrouble(placeStore, written, err)
 		}
 	})
 	if err := c.build(ctx); err != nil {

@@ -185,7 +185,7 @@ func (m *manifests) run(ctx context.Context) {
 		for m.written() < m.c.Shown() && ctx.Err() == nil {
 			err := m.forward(ctx)
 			if ctx.Err() == nil && !errors.Is(err, errManifestsGone) {
-				m.c.troubles.note(m.c.cfg.Warehouse, written, err, m.c.cfg.Now())
+				m.c.noteTrouble(m.c.cfg.Warehouse, written, err)
 			}
 			if err != nil && ctx.Err() == nil {
 				m.c.log.Warn("write a manifest", "snapshot", m.written()+1, "error", err)

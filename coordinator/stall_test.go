@@ -131,6 +131,42 @@ func TestStalledTable(t *testing.T) {
 	w.check(closedRun{})
 }
 
+// A place that gives no answer is told as that, to callers and in the status, and the log says
+// when it works again.
+func TestPlaceWithoutAnswers(t *testing.T) {
+	t.Parallel()
+	var silent atomic.Bool
+	hook := func(ctx context.Context, _ objtest.Op) objtest.Fate {
+		if !silent.Load() {
+			return objtest.Done()
+		}
+		<-ctx.Done()
+		return objtest.Fate{Err: ctx.Err()}
+	}
+	w := &world{wrapObjects: func(s objstore.Store) objstore.Store { return objtest.Faulty{Store: s, Hook: hook} }}
+	w.cfg.Limits.PutDeadline = 50 * time.Millisecond
+	var log logged
+	w.cfg.Log = log.logger()
+	w.open(t)
+	w.create("t", twophase.ModeOpen)
+	w.commit("warm", blind("t", "0")) // its log is read
+	w.settle()
+	silent.Store(true)
+	ctx, cancel := context.WithTimeout(w.ctx(), 10*time.Second)
+	defer cancel()
+	_, _, err := w.catalog.CommitOnce(ctx, once("k", blind("t", "1")))
+	if own := wantReason(t, "a commit", err, coordinator.ObjectsUnavailable); !strings.Contains(own.Message, "its requests take too long") {
+		t.Errorf("a commit is told %q", own.Message)
+	}
+	w.eventually("the status says so", func() bool {
+		all := w.status().Troubles
+		return len(all) > 0 && strings.Contains(all[0].Text, "its requests take too long")
+	})
+	silent.Store(false)
+	w.commit("k", blind("t", "1"))
+	w.eventually("the log says that it works again", func() bool { return log.has("a place works again", "place="+w.uri("t")) })
+}
+
 // A payload of a decided transaction is gone: nothing else is published in its place,
 // and when it is back the round goes on (C2).
 func TestMissingPayload(t *testing.T) {

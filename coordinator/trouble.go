@@ -55,20 +55,28 @@ type troubleAt struct {
 	use   use
 }
 
-// note says how the last request to a place ended.
-func (t *troubles) note(place string, use use, err error, now time.Time) {
+// noteTrouble says how the last request to a place ended. That one fails stands in the log
+// where it matters to somebody; that the place works again stands there once.
+func (c *Catalog) noteTrouble(place string, use use, err error) {
+	if since, over := c.troubles.note(place, use, err, c.cfg.Now()); over {
+		c.log.Info("a place works again", "place", place, "what", requestNames[use], "since", since)
+	}
+}
+
+// note keeps how the last request to a place ended. over: the trouble that was there has gone.
+func (t *troubles) note(place string, use use, err error, now time.Time) (since time.Time, over bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	at := troubleAt{place, use}
 	t.lookedLocked(place)
+	was, there := t.m[at]
 	if err == nil {
 		delete(t.m, at)
-		return
+		return was.Since, there
 	}
 	if t.m == nil {
 		t.m = map[troubleAt]Trouble{}
 	}
-	was, there := t.m[at]
 	if !there {
 		was.Since = now
 	}
@@ -81,6 +89,7 @@ func (t *troubles) note(place string, use use, err error, now time.Time) {
 	was.failure = t.failures
 	was.Place, was.Text, was.Remedy = place, fmt.Sprintf("%s cannot be %s: %s", what, useNames[use], text), remedy
 	t.m[at] = was
+	return was.Since, false
 }
 
 // noteWork says how work on a table's log ended. What the log itself is to blame for is
@@ -94,7 +103,7 @@ func (c *Catalog) noteWork(ctx context.Context, uri string, use use, err error) 
 	case own.Cause != nil:
 		err = own.Cause
 	}
-	c.troubles.note(uri, use, err, c.cfg.Now())
+	c.noteTrouble(uri, use, err)
 }
 
 // of is what does not work at a place; empty if nothing is known.
@@ -243,7 +252,7 @@ func ailment(err error) (text, remedy string) {
 		return "the folder above all its tables is gone", "mount it, or give it back its name; what waits goes on by itself"
 	case errors.Is(err, errMoved), errors.Is(err, objstore.ErrNoFolder):
 		return "its folder comes and goes", "put it back, and see who moves it"
-	case errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, objstore.ErrNoAnswer):
 		return "its requests take too long", "see that it runs and can be reached"
 	}
 	return unknownAilment, "see that it runs and can be reached"

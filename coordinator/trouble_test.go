@@ -38,6 +38,8 @@ func TestFullStore(t *testing.T) {
 	t.Parallel()
 	var full atomic.Bool
 	w := &world{wrapStore: func(s lock.Store) lock.Store { return fullStore{s, &full} }}
+	var log logged
+	w.cfg.Log = log.logger()
 	w.open(t)
 	w.create("t", twophase.ModeExclusive)
 	full.Store(true)
@@ -62,6 +64,9 @@ func TestFullStore(t *testing.T) {
 	}
 	if n := w.versions("t"); n != 2 {
 		t.Errorf("%d versions", n)
+	}
+	if n := log.count("a place works again"); n != 1 || !log.has("a place works again", "place=store", "what=write", "since=") {
+		t.Errorf("the log says %d times that it works again", n)
 	}
 }
 

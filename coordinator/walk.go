@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/txcoord/txcoord/tables/objstore"
 	"github.com/txcoord/txcoord/twophase"
 )
 
@@ -267,7 +268,7 @@ func (c *Catalog) within(ctx context.Context, t *handle, limit time.Duration, st
 	defer cancel()
 	err := step(short)
 	if isContext(err) && ctx.Err() == nil {
-		return c.objectsError(t.uri, fmt.Errorf("no answer within %s", limit))
+		return c.objectsError(t.uri, fmt.Errorf("%w within %s", objstore.ErrNoAnswer, limit))
 	}
 	return err
 }

@@ -23,6 +23,9 @@ var (
 	// ErrLinked: a folder on the way to the object is a symbolic link that is not
 	// followed. Nothing was read or written.
 	ErrLinked = errors.New("a symbolic link is not followed")
+	// ErrNoAnswer: the store gave none for as long as a request may take. It is the caller's
+	// deadline that passes in other errors.
+	ErrNoAnswer = errors.New("no answer")
 )
 
 // Info describes an object.

@@ -13,7 +13,7 @@ import (
 )
 
 // ErrStalled: no byte moved for as long as a request may stall.
-var ErrStalled = errors.New("the store gave no answer")
+var ErrStalled = fmt.Errorf("the store gave %w", objstore.ErrNoAnswer)
 
 var errCutOff = errors.New("the answer breaks off")
 
