@@ -128,8 +128,11 @@ func usageOf(err error) error {
 	return parserSays(what, command+" --help")
 }
 
-// whoHas says who has a flag that a command has not.
+// whoHas says who has a flag that a command has not; or that it is a command.
 func whoHas(model *kong.Application, node *kong.Node, name string) string {
+	if node == model.Node && slices.ContainsFunc(node.Children, func(n *kong.Node) bool { return n.Name == name }) {
+		return "; the command is txcoord " + name
+	}
 	var have []string
 	_ = kong.Visit(model, func(v kong.Visitable, next kong.Next) error { // it never errs
 		n, ok := v.(*kong.Node)

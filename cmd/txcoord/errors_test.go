@@ -153,6 +153,8 @@ func TestUsage(t *testing.T) {
 		"unknown flag --nope":            {"status", "--nope"},
 		"have it, and this command asks": {"gc", "--warehouse", "w"},
 		"belongs to tables create, tx":   {"status", "--column", "c"},
+		"it belongs to serve, sidecar":   {"store", "move", "--config", "c"},
+		"the command is txcoord version": {"--version"},
 		"such as --warehouse lake":       {"serve"},
 		"--output must be one of":        {"status", "-o", "yaml"},
 		`part: "name="`:                  {"tx", "commit", "--token", "t", "name="},
@@ -207,8 +209,10 @@ func TestHelpSaysWhatACommandUses(t *testing.T) {
 		"serve":  {"--server", "--timeout", "--at-least", "--output"},
 		"demo":   {"--server", "--catalog", "--timeout", "--at-least", "--output"},
 		"status": {"--listen"},
+		// They open the store themselves.
+		"fsck": {"--server", "--timeout"}, "rebuild": {"--server", "--timeout"}, "store move": {"--server", "--timeout"},
 	} {
-		out := txcoord(t, nil, "", command, "--help").out
+		out := txcoord(t, nil, "", append(strings.Fields(command), "--help")...).out
 		for _, flag := range not {
 			if strings.Contains(out, flag) {
 				t.Errorf("%s --help has %s:\n%s", command, flag, out)
