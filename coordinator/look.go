@@ -25,15 +25,11 @@ func (c *Catalog) readVersion(ctx context.Context, t *handle, v twophase.Version
 		return nil, err
 	}
 	if err != nil {
-		err = c.logError(t.id, err)
-		t.stop(err)
-		return nil, err
+		return nil, c.unread(t, err)
 	}
 	seen, err := c.seenCommit(t, commit)
 	if err != nil {
-		err = c.logError(t.id, err)
-		t.stop(err)
-		return nil, err
+		return nil, c.unread(t, err)
 	}
 	t.know(v, commit.Object.ETag, commit.Identity)
 	if seen.Catalog == "" {
@@ -41,6 +37,17 @@ func (c *Catalog) readVersion(ctx context.Context, t *handle, v twophase.Version
 	}
 	t.tail.saw(v, commit.Raw)
 	return twophase.SeenVersion{Seen: *seen}, nil
+}
+
+// unread is why a version was not read. What the log is to blame for stops the table until a
+// look finds it mended. A place that does not answer, or a caller who waits no longer, says
+// nothing of the log.
+func (c *Catalog) unread(t *handle, err error) error {
+	err = c.logError(t.id, err)
+	if own, ok := errors.AsType[*Error](err); ok && own.Reason != ObjectsUnavailable {
+		t.stop(err)
+	}
+	return err
 }
 
 // seenCommit says of a version what the walk has to know.

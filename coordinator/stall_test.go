@@ -162,6 +162,11 @@ func TestPlaceWithoutAnswers(t *testing.T) {
 		all := w.status().Troubles
 		return len(all) > 0 && strings.Contains(all[0].Text, "its requests take too long")
 	})
+	for _, f := range w.explain("t").Findings {
+		if f.Code == coordinator.FoundStopped {
+			t.Errorf("the log is said to be damaged: %s; %s", f.Text, f.Remedy)
+		}
+	}
 	silent.Store(false)
 	w.commit("k", blind("t", "1"))
 	w.eventually("the log says that it works again", func() bool { return log.has("a place works again", "place="+w.uri("t")) })

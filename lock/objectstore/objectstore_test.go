@@ -7,12 +7,14 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"fmt"
 	"net/http"
 	"os"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -295,4 +297,25 @@ type unknowing struct{ objstore.Conditional }
 
 func (u unknowing) PutIf(context.Context, string, []byte, objstore.Condition) (string, error) {
 	return "", errors.Join(objstore.ErrUnknown, objtest.ErrInjected)
+}
+
+// mute gives no answer once it is open.
+type mute struct{ objstore.Conditional }
+
+func (mute) PutIf(ctx context.Context, _ string, _ []byte, _ objstore.Condition) (string, error) {
+	<-ctx.Done()
+	return "", fmt.Errorf("%w: %w", objstore.ErrUnknown, ctx.Err())
+}
+
+// An operation that has no answer in its own time says that, and not that its caller's
+// deadline has passed.
+func TestNoAnswerIsTold(t *testing.T) {
+	s, err := objectstore.Open(t.Context(), objectstore.Config{Objects: mute{memobj.New()}, RequestTimeout: 10 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.Put(t.Context(), "k", []byte("v"), lock.Always())
+	if !errors.Is(err, lock.ErrUnknown) || !errors.Is(err, objstore.ErrNoAnswer) || errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%v", err)
+	}
 }

@@ -189,7 +189,7 @@ type overdue struct{ err error }
 func (o *overdue) Error() string { return errSlow.Error() + ": " + o.err.Error() }
 
 func (o *overdue) Is(target error) bool {
-	return target != context.DeadlineExceeded && errors.Is(o.err, target)
+	return target == objstore.ErrNoAnswer || target != context.DeadlineExceeded && errors.Is(o.err, target)
 }
 
 // Get reads a key.
