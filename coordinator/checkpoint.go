@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -31,7 +32,14 @@ type checkpoints struct {
 	series string
 	// records were folded since the newest checkpoint, under the ledger's lock.
 	records int
+	// heavy is how many there are to be at least: where one checkpoint writes much, as with
+	// many tables of long histories, more entries share it.
+	heavy atomic.Int64
 }
+
+// bytesPerRecord is how much a checkpoint may write for each record since the one before it,
+// unless it is due by its distance.
+const bytesPerRecord = 2048
 
 func newCheckpoints(c *Catalog) *checkpoints {
 	return &checkpoints{c: c, ready: make(chan struct{}, 1), known: map[string]bool{}}
@@ -54,7 +62,7 @@ func (k *checkpoints) look(e *twophase.Entry) {
 
 // due reports whether a checkpoint is to be written. The ledger's lock is held.
 func (k *checkpoints) due(s *twophase.State) bool {
-	entries, records := k.every(), k.c.cfg.Limits.CheckpointRecords
+	entries, records := k.every(), max(k.c.cfg.Limits.CheckpointRecords, int(k.heavy.Load()))
 	if !k.c.wrote.has(s.Next() - 1) {
 		entries, records = entries+entries/2, records+records/2 // first those who append
 	}
@@ -123,6 +131,9 @@ func (k *checkpoints) write(ctx context.Context) error {
 	if err != nil {
 		return k.c.storeError(err)
 	}
+	if len(before) > 0 { // the first of a series writes what later ones find there
+		k.heavy.Store(bytesOf(missing) / bytesPerRecord)
+	}
 	k.last, k.known = rec, map[string]bool{index.Ref.Name: true}
 	for _, o := range segments {
 		k.known[o.Ref.Name] = true
@@ -132,6 +143,13 @@ func (k *checkpoints) write(ctx context.Context) error {
 		k.c.log.Warn("remove older checkpoints of the fold", "error", err) // the newest is there, and that is what counts
 	}
 	return nil
+}
+
+func bytesOf(objects []twophase.CheckpointObject) (n int64) {
+	for _, o := range objects {
+		n += int64(len(o.Bytes))
+	}
+	return n
 }
 
 // encode is the present fold as a checkpoint, and the record of it.

@@ -173,3 +173,24 @@ func TestCheckpointIsDueByRecords(t *testing.T) {
 		t.Errorf("%+v", o)
 	}
 }
+
+// A checkpoint that writes much, as long histories of tables are written anew with each, is
+// made for more records.
+func TestHeavyCheckpointsAreFewer(t *testing.T) {
+	t.Parallel()
+	w := &world{}
+	w.cfg.Limits.CheckpointRecords = 20
+	w.open(t)
+	w.create("a", twophase.ModeExclusive)
+	for i := range 100 {
+		var files [][]byte
+		for f := range 1000 {
+			files = append(files, add(fmt.Sprintf("%d-%d", i, f)))
+		}
+		w.commit(fmt.Sprint("k", i), change("a", blindRead, files...))
+	}
+	w.settle()
+	if n := len(w.checkpointRecords()); n < 2 || n > 5 {
+		t.Errorf("%d checkpoints of 200 records", n)
+	}
+}
