@@ -65,7 +65,7 @@ type Catalog struct {
 	startHead twophase.Position
 	// started: what the journal held when the catalog was opened is folded.
 	started  atomic.Bool
-	catching sync.Mutex
+	catching turn
 	headAt   atomic.Int64 // boot clock at which the fold was last known to hold the whole journal
 
 	behindOnce sync.Once
@@ -110,7 +110,7 @@ func openOnce(ctx context.Context, cfg Config) (*Catalog, error) {
 		prefix += "/"
 	}
 	c := &Catalog{
-		cfg: cfg, log: cfg.Log.With("catalog", cfg.Name), journal: journal, behind: make(chan struct{}), collecting: newTurn(),
+		cfg: cfg, log: cfg.Log.With("catalog", cfg.Name), journal: journal, behind: make(chan struct{}), collecting: newTurn(), catching: newTurn(),
 		own: &ownObjects{store: objects, prefix: prefix + "_txcoord/" + cfg.Name},
 	}
 	c.life, c.stop = context.WithCancel(context.Background())

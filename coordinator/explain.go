@@ -76,15 +76,17 @@ func (c *Catalog) Explain(ctx context.Context, ref string, sees func(name string
 	if err != nil {
 		return Explanation{}, err
 	}
-	if err := c.catchUp(ctx); err != nil && ctx.Err() != nil {
-		return Explanation{}, err // otherwise the fold as it is still says something
-	}
+	_ = c.freshLatest(ctx)               // the fold as it is says something, too
 	hangs := c.troubles.hanging(row.URI) // then a look at the log would, too
-	if !hangs {
-		c.lookFor(ctx, row)
+	silent := !hangs && !c.lookFor(ctx, row)
+	if ctx.Err() != nil {
+		return Explanation{}, ctx.Err()
 	}
 	e := &explainer{c: c, id: row.ID, sees: sees}
 	e.catalog()
+	if silent {
+		e.silent(row.URI)
+	}
 	e.lost(ctx)
 	c.ledger.read(func(s *twophase.State) {
 		t, ok := s.Table(row.ID)
@@ -99,7 +101,7 @@ func (c *Catalog) Explain(ctx context.Context, ref string, sees func(name string
 	})
 	e.named(ctx)
 	c.fill(&row)
-	if !hangs {
+	if !hangs && !silent {
 		if err := e.log(ctx, row); err != nil {
 			return Explanation{}, err
 		}
@@ -111,6 +113,17 @@ func (c *Catalog) Explain(ctx context.Context, ref string, sees func(name string
 		return compare(weight(a), weight(b))
 	})
 	return Explanation{row, e.found}, nil
+}
+
+// silent: nothing is known of the place but that it did not answer just now.
+func (e *explainer) silent(uri string) {
+	if slices.ContainsFunc(e.found, func(f Finding) bool { return f.Code == FoundStoreTrouble }) {
+		return
+	}
+	e.add(Finding{
+		Code: FoundStoreTrouble, Text: fmt.Sprintf("the object store of %s has not answered within %s, so its log was not looked at", uri, latestWait),
+		Remedy: "see that it runs and can be reached, and ask again",
+	})
 }
 
 // weight puts what blocks first.

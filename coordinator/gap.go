@@ -63,20 +63,25 @@ func (c *Catalog) lookAfresh(ctx context.Context, t *handle) error {
 }
 
 // lookFor is the look of a caller who asks what is wrong with a table. That it fails is said
-// where it matters, and a place that does not answer is not waited for.
-func (c *Catalog) lookFor(ctx context.Context, row TableInfo) {
+// where it matters, and a place that does not answer is not waited for: false then.
+func (c *Catalog) lookFor(ctx context.Context, row TableInfo) (answers bool) {
 	t, err := c.tables.of(row.ID)
 	if err != nil || row.Version == twophase.NoVersion || row.Frozen.found() && !row.Frozen.torn() {
-		return
+		return true
 	}
 	ctx, cancel := context.WithTimeout(ctx, latestWait)
 	defer cancel()
-	if c.checkOwner(ctx, row); c.ours(row.ID) != nil {
-		return // what stands there is somebody else's, and may be put back before it is looked at
+	c.checkOwner(ctx, row)
+	switch {
+	case ctx.Err() != nil:
+		return false
+	case c.ours(row.ID) != nil:
+		return true // what stands there is somebody else's, and may be put back before it is looked at
 	}
 	if err := c.lookAfresh(ctx, t); err != nil {
 		c.log.Debug("look at a table that somebody asks about", "table", row.URI, "error", err)
 	}
+	return true
 }
 
 // judgeDamage says what it means that a version at or below the recorded one is missing, or

@@ -12,8 +12,10 @@ import (
 // catchUp folds to a head that is read after the call (R3, R5, R6).
 func (c *Catalog) catchUp(ctx context.Context) error {
 	called := c.cfg.Boot()
-	c.catching.Lock()
-	defer c.catching.Unlock()
+	if err := c.catching.take(ctx); err != nil {
+		return err // who reads the head meanwhile may be waiting for a store that does not answer
+	}
+	defer c.catching.give()
 	if time.Duration(c.headAt.Load()) > called {
 		return nil // whoever was before has read the head for all who waited
 	}

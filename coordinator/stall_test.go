@@ -152,6 +152,7 @@ func TestPlaceWithoutAnswers(t *testing.T) {
 	w.commit("warm", blind("t", "0")) // its log is read
 	w.settle()
 	silent.Store(true)
+	w.explain("t") // before anything else has found out: it does not wait either
 	ctx, cancel := context.WithTimeout(w.ctx(), 10*time.Second)
 	defer cancel()
 	_, _, err := w.catalog.CommitOnce(ctx, once("k", blind("t", "1")))
@@ -170,6 +171,50 @@ func TestPlaceWithoutAnswers(t *testing.T) {
 	silent.Store(false)
 	w.commit("k", blind("t", "1"))
 	w.eventually("the log says that it works again", func() bool { return log.has("a place works again", "place="+w.uri("t")) })
+}
+
+// muteStore gives no answer to who reads while mute is set.
+type muteStore struct {
+	lock.Store
+	mute *atomic.Bool
+}
+
+func (s muteStore) Get(ctx context.Context, key string) (lock.Item, error) {
+	if s.mute.Load() {
+		<-ctx.Done()
+		return lock.Item{}, ctx.Err()
+	}
+	return s.Store.Get(ctx, key)
+}
+
+// While the store does not answer, somebody may wait for it as long as he likes: who asks for
+// the latest snapshot, or why a table takes no commits, is answered from memory all the same.
+func TestNobodyWaitsBehindWhoeverWaitsForTheStore(t *testing.T) {
+	t.Parallel()
+	var mute atomic.Bool
+	w := &world{wrapStore: func(s lock.Store) lock.Store { return muteStore{s, &mute} }}
+	w.cfg.SharedStore = true
+	w.open(t)
+	w.create("t", twophase.ModeExclusive)
+	w.commit("warm", blind("t", "0"))
+	w.settle()
+	mute.Store(true)
+	patient, stop := context.WithTimeout(w.ctx(), 30*time.Second)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_, _, _ = w.catalog.Outcome(patient, coordinator.OutcomeRequest{OutcomeRef: coordinator.OutcomeRef{Key: "unknown"}})
+	}()
+	time.Sleep(50 * time.Millisecond) // without it the test may pass by luck, and never fails by it
+	begun := time.Now()
+	w.snapshot(0)
+	w.explain("t")
+	if took := time.Since(begun); took > 20*time.Second {
+		t.Errorf("it took %s", took)
+	}
+	stop()
+	<-ended
+	mute.Store(false)
 }
 
 // A payload of a decided transaction is gone: nothing else is published in its place,
