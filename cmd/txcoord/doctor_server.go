@@ -172,8 +172,11 @@ func (x *examination) table(t *txcoordv1.Table, findings []*txcoordv1.Finding) {
 	}
 	for _, f := range findings {
 		switch code := f.GetCode(); {
-		case (code == txcoordv1.FindingCode_FINDING_CODE_STOPPED || code == txcoordv1.FindingCode_FINDING_CODE_LOG_ALTERED) && x.said(f.GetText()): // by the status
-		case code == txcoordv1.FindingCode_FINDING_CODE_FROZEN, code == txcoordv1.FindingCode_FINDING_CODE_STORE_TROUBLE,
+		case (code == txcoordv1.FindingCode_FINDING_CODE_STOPPED || code == txcoordv1.FindingCode_FINDING_CODE_LOG_ALTERED ||
+			code == txcoordv1.FindingCode_FINDING_CODE_STORE_TROUBLE) && x.said(f.GetText()): // by the status, or of another table
+		case code == txcoordv1.FindingCode_FINDING_CODE_STORE_TROUBLE && !f.GetBlocks():
+			x.add(severityWarning, "tables", t.GetName(), f.GetText(), f.GetRemedy())
+		case code == txcoordv1.FindingCode_FINDING_CODE_FROZEN,
 			code == txcoordv1.FindingCode_FINDING_CODE_BACKLOG, code == txcoordv1.FindingCode_FINDING_CODE_UNEXPECTED_WRITER,
 			code == txcoordv1.FindingCode_FINDING_CODE_ROUND_OPEN, code == txcoordv1.FindingCode_FINDING_CODE_CHANGES_PENDING,
 			code == txcoordv1.FindingCode_FINDING_CODE_RESERVED: // said once, by the status

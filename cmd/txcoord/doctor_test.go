@@ -175,3 +175,17 @@ func TestDoctorOnWriters(t *testing.T) {
 		t.Errorf("%+v", x.found)
 	}
 }
+
+// A place that did not answer when a table was looked at is told, and once where several
+// tables say the same, or the status has.
+func TestDoctorSaysThatAPlaceDoesNotAnswer(t *testing.T) {
+	t.Parallel()
+	x := &examination{}
+	trouble := &txcoordv1.Finding{Code: txcoordv1.FindingCode_FINDING_CODE_STORE_TROUBLE, Text: "it has not answered", Remedy: "look at it"}
+	for _, name := range []string{"a", "b"} {
+		x.table(&txcoordv1.Table{Name: name}, []*txcoordv1.Finding{trouble})
+	}
+	if len(x.found) != 1 || x.found[0].severity != severityWarning || x.found[0].what != trouble.GetText() {
+		t.Errorf("%+v", x.found)
+	}
+}
