@@ -81,7 +81,7 @@ func try(ctx context.Context, limit time.Duration) (context.Context, context.Can
 // unanswered says of a try that was over without an answer just that: gRPC has one word for
 // it and for a caller who cancels the call.
 func unanswered(try context.Context, limit time.Duration, err error) error {
-	if status.Code(err) != codes.Canceled || context.Cause(try) != errTryOver {
+	if status.Code(err) != codes.Canceled || !errors.Is(context.Cause(try), errTryOver) {
 		return err
 	}
 	return status.Errorf(codes.DeadlineExceeded, "no answer in %s", limit)
