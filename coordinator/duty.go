@@ -91,17 +91,16 @@ func (t *turns) keep(open map[twophase.RoundID]openRound) {
 // duty reports whether a piece of recurring work, such as looking at one open table,
 // is this replica's among those that are alive. Each piece has one replica, as long
 // as they agree who is alive.
-func (c *Catalog) duty(what string) bool { return c.first(what, c.replicas.live(false)) }
+func (c *Catalog) duty(what string) bool { return c.first(what, c.replicas.live(everything)) }
 
-// tableDuty is the duty for what is done at a table's place. One that may not use it has none,
-// and the others only know of one that there are such tables. So it is among those that may use
-// the places of all; where none of these is alive, it is everybody's who may use this one.
+// tableDuty is the duty for what is done at a table's place, among those that may use it, as far
+// as that is known of them. Where it is known of nobody, it is everybody's who may.
 func (c *Catalog) tableDuty(what string, row TableInfo) bool {
 	if !c.reaches(row) {
 		return false
 	}
-	whole := c.replicas.live(true)
-	return len(whole) == 0 || c.first(what, whole)
+	among := c.replicas.live(func(r reach) bool { return r.may(row.ID) })
+	return len(among) == 0 || c.first(what, among)
 }
 
 // first reports whether this replica is the one for a piece of work, among several.

@@ -16,6 +16,17 @@ func (c *Catalog) Append(ctx context.Context, r twophase.Record) error { return 
 // RenderWith lets versions be made by something else.
 func (c *Config) RenderWith(f func(tables.RenderInput) (tables.Rendered, error)) { c.render = f }
 
+// TableDuty reports whether recurring work at a table's place is this replica's.
+func (c *Catalog) TableDuty(name string) bool {
+	rows, _ := c.Tables(context.Background())
+	for _, row := range rows {
+		if row.Name == name {
+			return c.tableDuty(string(row.ID), row)
+		}
+	}
+	return false
+}
+
 // Queued is how many requests wait behind the append that is in flight.
 func (c *Catalog) Queued() int {
 	c.seq.mu.Lock()

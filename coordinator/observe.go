@@ -143,7 +143,7 @@ func (c *Catalog) closed(rounds []*twophase.Round) {
 func (c *Catalog) observation() telemetry.State {
 	out := telemetry.State{
 		Tables: map[twophase.Mode]int{}, Frozen: map[twophase.Cause]int{}, Manifest: c.manifests.written(), Open: c.openTxns.count(),
-		Slots: c.journal.Slots(), Replicas: len(c.replicas.live(false)), Broken: c.ledger.stopped() != nil,
+		Slots: c.journal.Slots(), Replicas: len(c.replicas.live(everything)), Broken: c.ledger.stopped() != nil,
 	}
 	out.Backlog, out.Limit = c.backlog.size()
 	out.Quotas = c.book.Fullest()

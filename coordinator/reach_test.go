@@ -127,6 +127,42 @@ func TestReplicasWhereOneMayNotUseTables(t *testing.T) {
 	}
 }
 
+// Of three replicas each may not use some table: each table has one of the others at work.
+func TestDutyWhereNoReplicaMayUseAllTables(t *testing.T) {
+	t.Parallel()
+	worlds := make([]*world, 3)
+	for i := range worlds {
+		w := &world{objectsAs: func(o coordinator.Objects) coordinator.Objects { return within{o, fmt.Sprintf("-%d", i)} }}
+		w.cfg.Limits.Heartbeat, w.cfg.SharedStore = 500*time.Millisecond, true
+		if i > 0 {
+			w.objects, w.shared = worlds[0].objects, worlds[0].store
+		}
+		worlds[i] = w.open(t)
+	}
+	var names []string
+	for i := range 18 {
+		names = append(names, fmt.Sprintf("t%d-%d", i, i%len(worlds)))
+		worlds[(i+1)%len(worlds)].create(names[i], twophase.ModeOpen)
+	}
+	worlds[0].eventually("each table is one replica's work", func() bool {
+		for i, name := range names {
+			n := 0
+			for at, w := range worlds {
+				if w.catalog.TableDuty(name) {
+					n++
+					if at == i%len(worlds) {
+						t.Fatalf("%s is the work of a replica that may not use it", name)
+					}
+				}
+			}
+			if n != 1 {
+				return false
+			}
+		}
+		return true
+	})
+}
+
 // The same of a table that a transaction creates, where another replica has staged it: the call
 // that commits it names no location.
 func TestReplicaThatMayNotUseATableToBe(t *testing.T) {

@@ -25,7 +25,7 @@ type replicas struct {
 	id      string
 	started time.Time
 
-	partial atomic.Bool // see replicaRecord
+	reach atomic.Pointer[reach]
 
 	mu   sync.Mutex
 	seen map[string]*seenReplica
@@ -52,8 +52,36 @@ type replicaRecord struct {
 	Snapshot twophase.SnapshotVersion `json:"snapshot"`
 	Started  time.Time                `json:"started"`
 	At       time.Time                `json:"at"`
-	// Partial: there are tables of the catalog whose places it may not use.
-	Partial bool `json:"partial,omitempty"`
+	reach
+}
+
+// reach is which tables' places a replica may use: all but those without, or, where these are
+// more than the others are told, nobody knows which.
+type reach struct {
+	Without []twophase.TableID `json:"without,omitempty"`
+	Partial bool               `json:"partial,omitempty"`
+}
+
+// withoutTold bounds what a replica says of that at every heartbeat.
+const withoutTold = 200
+
+func (r reach) may(id twophase.TableID) bool { return !r.Partial && !slices.Contains(r.Without, id) }
+
+func everything(reach) bool { return true }
+
+// reachNow is that of this replica.
+func (c *Catalog) reachNow() *reach {
+	out := &reach{}
+	for _, row := range c.logFolders() {
+		switch {
+		case c.reaches(row):
+		case len(out.Without) == withoutTold:
+			return &reach{Partial: true}
+		default:
+			out.Without = append(out.Without, row.ID)
+		}
+	}
+	return out
 }
 
 const replicaPrefix = "replica/"
@@ -69,7 +97,9 @@ const (
 )
 
 func newReplicas(c *Catalog) *replicas {
-	return &replicas{c: c, id: uuid.NewString()[:8], started: c.cfg.Now(), seen: map[string]*seenReplica{}}
+	r := &replicas{c: c, id: uuid.NewString()[:8], started: c.cfg.Now(), seen: map[string]*seenReplica{}}
+	r.reach.Store(&reach{}) // until the first heartbeat
+	return r
 }
 
 // writer is how entries of this replica are marked: with the address at which it is
@@ -100,7 +130,7 @@ func (r *replicas) run(ctx context.Context) {
 }
 
 func (r *replicas) beat(ctx context.Context) error {
-	r.partial.Store(!r.c.reachesAll())
+	r.reach.Store(r.c.reachNow())
 	value, err := json.Marshal(r.own())
 	if err != nil {
 		return err
@@ -116,7 +146,7 @@ func (r *replicas) own() replicaRecord {
 	return replicaRecord{
 		Format: 1, ID: r.id, Address: r.c.cfg.Address, Build: r.c.cfg.Version, Codec: int(r.c.codec()),
 		Position: r.c.next(), Snapshot: r.c.Shown(), Started: r.started, At: r.c.cfg.Now(),
-		Partial: r.partial.Load(),
+		reach: *r.reach.Load(),
 	}
 }
 
@@ -191,16 +221,16 @@ func (r *replicas) forget(ctx context.Context, found map[string]bool) error {
 	return nil
 }
 
-// live are the ids of this replica and of those that were heard of lately; whole: of those that
-// may use the places of all tables.
-func (r *replicas) live(whole bool) (out []string) {
-	if !whole || !r.partial.Load() {
+// live are the ids of this replica and of those that were heard of lately, as far as their reach
+// is such.
+func (r *replicas) live(such func(reach) bool) (out []string) {
+	if such(*r.reach.Load()) {
 		out = append(out, r.id)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for id, s := range r.seen {
-		if r.alive(s) && !(whole && s.record.Partial) {
+		if r.alive(s) && such(s.record.reach) {
 			out = append(out, id)
 		}
 	}

@@ -134,11 +134,6 @@ func (c *Catalog) reaches(row TableInfo) bool {
 	return c.tables.peek(row.ID) != nil || c.mayUse(row) == nil
 }
 
-// reachesAll reports whether this server may use the places of all tables.
-func (c *Catalog) reachesAll() bool {
-	return !slices.ContainsFunc(c.logFolders(), func(row TableInfo) bool { return !c.reaches(row) })
-}
-
 func (c *Catalog) stoppedBy(info *TableInfo) {
 	t := c.tables.peek(info.ID)
 	if t == nil {
