@@ -58,6 +58,11 @@ func (e *explainer) log(ctx context.Context, row TableInfo) error {
 		return nil // what stands there is not this table's
 	}
 	profile, err := e.c.profileOf(ctx, row)
+	if t := e.c.tables.peek(e.id); t != nil && err == nil {
+		if u := e.c.loadAgain(ctx, t); u != nil {
+			err = u.err
+		}
+	}
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return ctx.Err()
@@ -78,7 +83,7 @@ func (c *Catalog) ownsItself(err error) bool {
 }
 
 func (e *explainer) unreadable(err error) {
-	f := Finding{Code: FoundLogUnreadable, Blocks: true, Text: "its log cannot be read now: " + messageOf(err), Remedy: "make its location reachable, or put back the file that is named"}
+	f := Finding{Code: FoundLogUnreadable, Blocks: true, Text: unreadableText(err), Remedy: "make its location reachable, or put back the file that is named"}
 	f.File, f.Version = fileOf(err)
 	var own *Error
 	if errors.As(err, &own) && own.Reason == FeatureUnsupported {
@@ -87,6 +92,8 @@ func (e *explainer) unreadable(err error) {
 	}
 	e.add(f)
 }
+
+func unreadableText(err error) string { return "its log cannot be read now: " + messageOf(err) }
 
 // messageOf is an error without what may not be told.
 func messageOf(err error) string {

@@ -45,6 +45,8 @@ type handle struct {
 	torn    *torn
 	// altered is a commit below the recorded version that is not what it was.
 	altered *altered
+	// unloaded is why it could not be read for a commit, when that was last tried.
+	unloaded atomic.Pointer[unloaded]
 	// authors are who wrote the newest foreign versions, as far as this process read them.
 	authors map[twophase.Version]author
 	// lacksPart: the publisher's last walk found that a staged part is lost.

@@ -65,3 +65,46 @@ func TestMaintainPassesOverABadCheckpoint(t *testing.T) {
 }
 
 func (w *tended) key(v int, rest string) string { return fmt.Sprintf("a/_delta_log/%020d.%s", v, rest) }
+
+// Nothing makes up for a bad checkpoint whose files alone are wrong: commits are refused, and who
+// asks why is told so, until the file is put right.
+func TestBadCheckpointThatCommitsMeetIsTold(t *testing.T) {
+	t.Parallel()
+	w := newTended(t)
+	w.create("a", twophase.ModeExclusive)
+	w.grow("a", 2)
+	first, second := w.get(w.key(0, "json")), w.get(w.key(2, "json"))
+	file := ""
+	for line := range strings.Lines(second) {
+		if strings.HasPrefix(line, `{"add"`) {
+			file = line
+		} else if strings.HasPrefix(line, `{"txn"`) {
+			first += line
+		}
+	}
+	w.drop("a", 2)
+	name := w.key(2, "checkpoint.80a083e8-7026-4e79-81be-64bd76c43a11.json")
+	good := `{"checkpointMetadata":{"version":2}}` + "\n" + first + file
+	w.put(name, good+file)
+	w.restart()
+	_, _, err := w.catalog.CommitOnce(w.ctx(), once("k", blind("a", "k")))
+	wantReason(t, "commit", err, coordinator.LogContradiction)
+	const says = "is in the checkpoint twice"
+	if f := found(t, w.explain("a"), coordinator.FoundLogUnreadable); !f.Blocks || !strings.Contains(f.Text, says) {
+		t.Errorf("%+v", f)
+	}
+	if st := w.status(); len(st.Troubles) != 1 || st.Troubles[0].Place != w.uri("a") || !strings.Contains(st.Troubles[0].Text, says) {
+		t.Errorf("%+v", st.Troubles)
+	}
+	if in := w.listed()["a"]; !strings.Contains(in.Trouble, says) {
+		t.Errorf("%+v", in)
+	}
+	w.put(name, good)
+	if all := w.explain("a").Findings; len(all) != 0 {
+		t.Errorf("%+v", all)
+	}
+	if st := w.status(); len(st.Troubles) != 0 || w.listed()["a"].Trouble != "" {
+		t.Errorf("%+v", st.Troubles)
+	}
+	w.commit("k", blind("a", "k"))
+}

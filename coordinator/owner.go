@@ -80,6 +80,7 @@ func (c *Catalog) checkOwner(ctx context.Context, row TableInfo) {
 		c.noteWork(ctx, t.uri, read, nil)
 		t.disown(nil)
 		c.lookAltered(ctx, t)
+		c.loadAgain(ctx, t)
 		c.describeOwner(ctx, t, row, owner)
 	default:
 		t.forgetSight()

@@ -114,8 +114,10 @@ func (c *Catalog) fill(info *TableInfo) {
 	c.stoppedBy(info)
 	looked, trouble := c.troubles.at(info.URI)
 	if t := c.tables.peek(info.ID); t != nil && trouble == "" {
-		if a := t.alteredBy(); a != nil {
+		if a, u := t.alteredBy(), t.unloaded.Load(); a != nil {
 			trouble = a.text
+		} else if u != nil {
+			trouble = u.err.Message
 		}
 	}
 	info.Trouble, info.Unseen = trouble, !looked && info.Stopped == "" && info.Version != twophase.NoVersion

@@ -118,10 +118,13 @@ func (h *handles) read(ctx context.Context, t *handle, at twophase.Version) (*re
 	view, state, err := t.log.Load(ctx, at)
 	if err != nil {
 		if !isDamage(err) {
-			return nil, h.c.logError(t.id, err)
+			err = h.c.logError(t.id, err)
+			h.c.noteLoad(t, err)
+			return nil, err
 		}
 		return nil, h.c.judgeDamage(ctx, t, at, err)
 	}
+	h.c.noteLoad(t, nil)
 	if damage := state.Skipped(); damage != nil {
 		h.c.log.Warn("a checkpoint of the table is damaged, and was passed over", "table", t.uri, "error", damage)
 	}

@@ -172,8 +172,7 @@ func (x *examination) table(t *txcoordv1.Table, findings []*txcoordv1.Finding) {
 	}
 	for _, f := range findings {
 		switch code := f.GetCode(); {
-		case (code == txcoordv1.FindingCode_FINDING_CODE_STOPPED || code == txcoordv1.FindingCode_FINDING_CODE_LOG_ALTERED ||
-			code == txcoordv1.FindingCode_FINDING_CODE_STORE_TROUBLE) && x.said(f.GetText()): // by the status, or of another table
+		case slices.Contains(alsoTroubles, code) && x.said(f.GetText()): // by the status, or of another table
 		case code == txcoordv1.FindingCode_FINDING_CODE_STORE_TROUBLE && !f.GetBlocks():
 			x.add(severityWarning, "tables", t.GetName(), f.GetText(), f.GetRemedy())
 		case code == txcoordv1.FindingCode_FINDING_CODE_FROZEN,
@@ -194,6 +193,12 @@ func (x *examination) table(t *txcoordv1.Table, findings []*txcoordv1.Finding) {
 			x.add(severityNote, "tables", t.GetName(), f.GetText(), f.GetRemedy())
 		}
 	}
+}
+
+// alsoTroubles are findings that may be troubles of the table's place, too, in the same words.
+var alsoTroubles = []txcoordv1.FindingCode{
+	txcoordv1.FindingCode_FINDING_CODE_STOPPED, txcoordv1.FindingCode_FINDING_CODE_LOG_ALTERED, txcoordv1.FindingCode_FINDING_CODE_LOG_UNREADABLE,
+	txcoordv1.FindingCode_FINDING_CODE_STORE_TROUBLE,
 }
 
 // said reports whether something was found before.
