@@ -350,6 +350,16 @@ class ClientTest(unittest.TestCase):
                 client.snapshot()
             self.assertEqual("this client shows no token: Client(..., token=...)" in str(raised.exception), said, raised.exception)
 
+    def test_who_waits_is_told_what_for(self):
+        with socket.socket() as nobody:
+            nobody.bind(("127.0.0.1", 0))
+            client = txcoord.Client("127.0.0.1:%d" % nobody.getsockname()[1], retry_for=5)
+            self.addCleanup(client.close)
+            with self.assertLogs("txcoord", "WARNING") as log, self.assertRaises(txcoord.Unavailable):
+                client.snapshot()
+        self.assertEqual(len(log.output), 1, log.output)
+        self.assertRegex(log.output[0], r"GetSnapshot is repeated, for [0-9] s more at most \(retry_for\): .*127\.0\.0\.1")
+
     def test_an_empty_token_is_not_none(self):
         for token in ("", " \n", lambda: ""):
             client = txcoord.Client(self.server.address, token=token)

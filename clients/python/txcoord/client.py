@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import itertools
+import logging
 import random
 import threading
 import time
@@ -24,6 +25,9 @@ _MAX_ANSWER = 64 << 20
 # How long one try may take before the next replica is asked, where there are several: one that
 # is paused neither answers nor goes away. Doubled with each try.
 _TRY_FOR = 5.0
+# Whoever waits at a prompt is told what for, once a call has been repeated for so long.
+_TELL_AFTER = 2.0
+_log = logging.getLogger("txcoord")
 # How long a stream of Watch must have lasted to count as one that worked.
 _STEADY = 5.0
 
@@ -36,7 +40,8 @@ class Client:
     come, is repeated at the next.
 
     ``catalog`` goes out with every request that names none. ``retry_for`` bounds, in seconds, how
-    long one call is repeated while its outcome is unknown or no server is reached. ``credentials``
+    long one call is repeated while its outcome is unknown or no server is reached; one that takes
+    long for that says so in the log ``txcoord``. ``credentials``
     (``grpc.ssl_channel_credentials``) secure the connection. ``token``, a string or a function
     that returns one, is shown with every call; over the network only with ``credentials``.
 
@@ -152,6 +157,7 @@ class Client:
         bounded = within is not None or len(self._channels) > 1
         most = self._retry_for if within is None else within
         refusing: Set[grpc.Channel] = set()
+        told = False
         while True:
             channel = self._next()
             try:
@@ -160,8 +166,12 @@ class Client:
                 self._diagnose(error)
                 refusing = refusing | {channel} if error.out_of_reach else set()
                 pause = max(next(pauses), error.retry_after)
-                if len(refusing) == len(self._channels) or not error.repeatable or time.monotonic() - started + pause > most:
+                waited = time.monotonic() - started
+                if len(refusing) == len(self._channels) or not error.repeatable or waited + pause > most:
                     raise
+                if waited > _TELL_AFTER and not told:
+                    told = True
+                    _log.warning("%s is repeated, for %.0f s more at most (retry_for): %s", method, most - waited, error)
             limit *= 2
             time.sleep(pause)
 
