@@ -22,8 +22,12 @@ import (
 // BeforeResolve reads the configuration file. What is given as a flag counts first,
 // then the environment, then the file, then the default.
 func (c *Config) BeforeResolve(ctx *kong.Context, s *session) error {
+	return takeFile(ctx, s, serveFlags(ctx))
+}
+
+// takeFile fills what a command has of serve's flags, which are given, from a file.
+func takeFile(ctx *kong.Context, s *session, flags fileFlags) error {
 	var file configFile
-	flags := serveFlags(ctx)
 	if path := configPath(ctx, s.env); path != "" {
 		var err error
 		if file, err = readConfig(path, flags); err != nil {
@@ -76,17 +80,38 @@ var notInFile = []string{"config", "help", "list-limits", "warehouse-moved"}
 func serveFlags(ctx *kong.Context) fileFlags {
 	out := fileFlags{}
 	for _, p := range ctx.Path {
-		node := p.Node()
-		if p.Flag != nil || node == nil {
-			continue
-		}
-		for _, f := range node.Flags {
-			if !slices.Contains(notInFile, f.Name) && !slices.Contains(notOf["serve"], f.Name) {
-				out[f.Name] = f
-			}
+		if node := p.Node(); p.Flag == nil && node != nil {
+			out.add(node)
 		}
 	}
 	return out
+}
+
+// add takes the flags of a node of the grammar that a file may set.
+func (f fileFlags) add(node *kong.Node) {
+	for _, flag := range node.Flags {
+		if !slices.Contains(notInFile, flag.Name) && !slices.Contains(notOf["serve"], flag.Name) {
+			f[flag.Name] = flag
+		}
+	}
+}
+
+// FromFile lets a command that opens a server's store itself take what it has of serve's
+// flags from that server's file.
+type FromFile struct {
+	ConfigFile string `name:"config" help:"The server's configuration file: what serve has, too, comes from there; flags and variables count before it ($$TXCOORD_CONFIG)." environ:"TXCOORD_CONFIG" placeholder:"FILE"`
+}
+
+// BeforeResolve reads the file.
+func (*FromFile) BeforeResolve(ctx *kong.Context, s *session) error {
+	flags := fileFlags{}
+	flags.add(ctx.Model.Node)
+	for _, command := range ctx.Model.Children {
+		if command.Name == "serve" {
+			flags.add(command)
+		}
+	}
+	return takeFile(ctx, s, flags)
 }
 
 // configFile is what a configuration file says; what could not be read has no value.

@@ -278,7 +278,8 @@ const configurationHead = `# Configuration
 
 Generated from the code. ` + "`txcoord serve`" + ` takes each value as a flag (` + "`--listen`" + `), from a variable, or from a YAML file (` + "`--config`" + `, or
 ` + "`TXCOORD_CONFIG`" + `) whose keys are the flags' names. A flag counts before its variable, a variable before the file, the file before the default. Keys that are
-not known are refused, with their line. Relative paths in the file are taken from the file's folder. Secrets stand in files of their own, or in variables, never in this one.
+not known are refused, with their line. Relative paths in the file are taken from the file's folder.
+` + "`txcoord fsck`" + `, ` + "`rebuild`" + ` and ` + "`store`" + ` take what they have of it from the same file. Secrets stand in files of their own, or in variables, never in this one.
 
 ` + "```yaml" + `
 warehouse: /srv/lake

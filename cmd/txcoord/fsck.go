@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 
 	"github.com/txcoord/txcoord/coordinator"
 	"github.com/txcoord/txcoord/internal/number"
@@ -17,14 +18,12 @@ import (
 // fsckCommand proves a catalog from what stands in its store and its tables, and asks no
 // server. It writes nothing.
 type fsckCommand struct {
-	Warehouse  string `required:"" help:"The catalog's warehouse, as serve has it ($$TXCOORD_WAREHOUSE)." environ:"TXCOORD_WAREHOUSE" placeholder:"PATH"`
-	StoreFlags `embed:""`
-	Allow      []string `help:"Where tables may lie besides, as serve has it." placeholder:"PREFIX" sep:"none"`
-	Table      string   `help:"Look at this table alone, and at no manifest." placeholder:"NAME"`
+	Offline
+	Table string `help:"Look at this table alone, and at no manifest." placeholder:"NAME"`
 }
 
 func (c *fsckCommand) Run(ctx context.Context, s *session) (err error) {
-	cfg := offline(c.Warehouse, c.StoreFlags, c.Allow, s)
+	cfg := c.config(s)
 	cfg.readOnly = true
 	if err := cfg.Validate(); err != nil {
 		return err
@@ -54,10 +53,18 @@ func (c *fsckCommand) Run(ctx context.Context, s *session) (err error) {
 	return nil
 }
 
-// offline is a server's configuration, for a command that opens the store itself.
-func offline(warehouse string, f StoreFlags, allow []string, s *session) *Config {
+// Offline are the flags of serve that a command needs which opens the store itself.
+type Offline struct {
+	FromFile
+	Warehouse  string `required:"" help:"The catalog's warehouse, as serve has it ($$TXCOORD_WAREHOUSE)." environ:"TXCOORD_WAREHOUSE" placeholder:"PATH"`
+	StoreFlags `embed:""`
+	Allow      []string `help:"Where tables may lie besides, as serve has it." placeholder:"PREFIX" sep:"none"`
+}
+
+// config is a server's configuration with these flags.
+func (o *Offline) config(s *session) *Config {
 	return &Config{
-		Warehouse: warehouse, StoreFlags: f, Allow: append([]string(nil), allow...), Listen: "127.0.0.1:0", StopTimeout: drainBefore,
+		Warehouse: o.Warehouse, StoreFlags: o.StoreFlags, Allow: slices.Clone(o.Allow), Listen: "127.0.0.1:0", StopTimeout: drainBefore,
 		LogLevel: "warn", LogFormat: "text", env: s.env,
 	}
 }

@@ -17,10 +17,8 @@ import (
 // rebuildCommand makes a new journal for a catalog whose own is lost, from the logs of its
 // tables and its manifests. It asks no server: none of the catalog may run.
 type rebuildCommand struct {
-	Warehouse  string `required:"" help:"The catalog's warehouse, as serve has it ($$TXCOORD_WAREHOUSE)." environ:"TXCOORD_WAREHOUSE" placeholder:"PATH"`
-	StoreFlags `embed:""`
-	Allow      []string `help:"Where tables may lie besides, as serve has it." placeholder:"PREFIX" sep:"none"`
-	LogStore   string   `help:"The DynamoDB table of Spark's S3DynamoDBLogStore, as serve has it ($$TXCOORD_LOG_STORE)." environ:"TXCOORD_LOG_STORE" placeholder:"URL"`
+	Offline
+	LogStore string `help:"The DynamoDB table of Spark's S3DynamoDBLogStore, as serve has it ($$TXCOORD_LOG_STORE)." environ:"TXCOORD_LOG_STORE" placeholder:"URL"`
 
 	Yes       bool     `help:"Do it. Without it the plan is shown, and on a terminal you are asked." xor:"do"`
 	DryRun    bool     `help:"Show the plan, and ask nothing." xor:"do"`
@@ -91,7 +89,7 @@ func refusedRebuild(r *coordinator.RebuildReport) error {
 
 // run plans or carries out, over a store that is opened for that.
 func (c *rebuildCommand) run(ctx context.Context, s *session, opts coordinator.RebuildOptions) (r *coordinator.RebuildReport, err error) {
-	cfg := offline(c.Warehouse, c.StoreFlags, c.Allow, s)
+	cfg := c.config(s)
 	cfg.LogStore, cfg.readOnly = c.LogStore, !opts.Write
 	if err := cfg.Validate(); err != nil {
 		return nil, err

@@ -22,6 +22,7 @@ type storeCheck struct{ storeTarget }
 
 // storeTarget is the store that a command is about.
 type storeTarget struct {
+	FromFile
 	StoreFlags `embed:""`
 }
 

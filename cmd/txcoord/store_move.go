@@ -15,10 +15,8 @@ import (
 // one, so that no replica decides anything there that the copy would not have. It may
 // be broken off anywhere, and is taken up again by the same command.
 type storeMove struct {
-	Warehouse  string `required:"" help:"The catalog's warehouse, as serve has it ($$TXCOORD_WAREHOUSE)." environ:"TXCOORD_WAREHOUSE" placeholder:"PATH"`
-	StoreFlags `embed:""`
-	Allow      []string `help:"Where tables may lie besides, as serve has it." placeholder:"PREFIX" sep:"none"`
-	To         string   `required:"" help:"The store to move to: empty, or one that an earlier try has begun to fill." placeholder:"STORE"`
+	Offline
+	To string `required:"" help:"The store to move to: empty, or one that an earlier try has begun to fill." placeholder:"STORE"`
 }
 
 func (c *storeMove) Run(ctx context.Context, s *session) (err error) {
@@ -51,18 +49,22 @@ func (c *storeMove) Run(ctx context.Context, s *session) (err error) {
 // configs are a server's in the old place, and in the new one.
 func (c *storeMove) configs(s *session) (from, to *Config, err error) {
 	make := func(store string) (*Config, error) {
-		f := c.StoreFlags
+		out := c.config(s)
 		if store != "" {
-			f.Store = store
+			out.Store = store
 		}
-		out := &Config{Warehouse: c.Warehouse, StoreFlags: f, Allow: append([]string(nil), c.Allow...), Listen: "127.0.0.1:0", StopTimeout: drainBefore, LogLevel: "warn", LogFormat: "text", env: s.env}
 		return out, out.Validate()
 	}
 	if from, err = make(""); err != nil {
 		return nil, nil, err
 	}
-	to, err = make(c.To)
-	return from, to, err
+	if to, err = make(c.To); err != nil {
+		if own, ok := errors.AsType[*usageError](err); ok && own.what == "--store" {
+			err = usage("--to", own.value, own.remedy)
+		}
+		return nil, nil, err
+	}
+	return from, to, nil
 }
 
 // leaveAndCopy ends the catalog's life in the old store, if that has not happened yet,
