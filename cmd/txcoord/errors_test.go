@@ -153,7 +153,7 @@ func TestUsage(t *testing.T) {
 		"unknown flag --nope":            {"status", "--nope"},
 		"have it, and this command asks": {"gc", "--warehouse", "w"},
 		"belongs to tables create, tx":   {"status", "--column", "c"},
-		"it belongs to serve, sidecar":   {"store", "move", "--config", "c"},
+		"it belongs to serve, sidecar":   {"store", "move", "--ready-file", "c"},
 		"the command is txcoord version": {"--version"},
 		"such as --warehouse lake":       {"serve"},
 		"--output must be one of":        {"status", "-o", "yaml"},
