@@ -355,7 +355,8 @@ class ClientTest(unittest.TestCase):
             nobody.bind(("127.0.0.1", 0))
             client = txcoord.Client("127.0.0.1:%d" % nobody.getsockname()[1], retry_for=5)
             self.addCleanup(client.close)
-            with self.assertLogs("txcoord", "WARNING") as log, self.assertRaises(txcoord.Unavailable):
+            quickly = unittest.mock.patch.object(txcoord.client, "_TELL_AFTER", 0.5)
+            with quickly, self.assertLogs("txcoord", "WARNING") as log, self.assertRaises(txcoord.Unavailable):
                 client.snapshot()
         self.assertEqual(len(log.output), 1, log.output)
         self.assertRegex(log.output[0], r"GetSnapshot is repeated, for [0-9] s more at most \(retry_for\): .*127\.0\.0\.1")

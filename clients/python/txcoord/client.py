@@ -25,7 +25,7 @@ _MAX_ANSWER = 64 << 20
 # How long one try may take before the next replica is asked, where there are several: one that
 # is paused neither answers nor goes away. Doubled with each try.
 _TRY_FOR = 5.0
-# Whoever waits at a prompt is told what for, once a call has been repeated for so long.
+# Whoever waits at a prompt is told what for, once a call is going to take so long.
 _TELL_AFTER = 2.0
 _log = logging.getLogger("txcoord")
 # How long a stream of Watch must have lasted to count as one that worked.
@@ -169,7 +169,7 @@ class Client:
                 waited = time.monotonic() - started
                 if len(refusing) == len(self._channels) or not error.repeatable or waited + pause > most:
                     raise
-                if waited > _TELL_AFTER and not told:
+                if waited + pause > _TELL_AFTER and not told:
                     told = True
                     _log.warning("%s is repeated, for %.0f s more at most (retry_for): %s", method, most - waited, error)
             limit *= 2
