@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/protobuf/types/known/durationpb"
 
@@ -161,7 +160,7 @@ func (tx *Tx) stageStream(
 		if _, err := r.Seek(start, io.SeekStart); err != nil {
 			return err
 		}
-		part, err = tx.stream(ctx, header, r, grpc.Peer(to))
+		part, err = tx.stream(ctx, header, r, to)
 		return err
 	})
 	if err != nil {
@@ -171,14 +170,12 @@ func (tx *Tx) stageStream(
 	return part, nil
 }
 
-// stream sends the parts once. An early return cancels the stream, and nothing is
-// stored then.
-func (tx *Tx) stream(
-	ctx context.Context, header *txcoordv1.StageHeader, r io.Reader, opts ...grpc.CallOption,
-) (*txcoordv1.StagedPart, error) {
+// stream sends the parts once, and says who has answered. An early return cancels the
+// stream, and nothing is stored then. grpc.Peer would be written after such a return.
+func (tx *Tx) stream(ctx context.Context, header *txcoordv1.StageHeader, r io.Reader, to *peer.Peer) (*txcoordv1.StagedPart, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	s, err := tx.client.Transactions.StageStream(ctx, opts...)
+	s, err := tx.client.Transactions.StageStream(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -198,6 +195,9 @@ func (tx *Tx) stream(
 		message = &txcoordv1.StageStreamRequest{Message: &txcoordv1.StageStreamRequest_Chunk{Chunk: chunk}}
 	}
 	answer, err := s.CloseAndRecv()
+	if from, ok := peer.FromContext(s.Context()); ok {
+		*to = *from
+	}
 	return answer.GetPart(), err
 }
 
