@@ -81,7 +81,7 @@ func (c *Catalog) lookFor(ctx context.Context, row TableInfo) (answers bool) {
 	if err := c.lookAfresh(ctx, t); err != nil {
 		c.log.Debug("look at a table that somebody asks about", "table", row.URI, "error", err)
 	}
-	return true
+	return ctx.Err() == nil
 }
 
 // judgeDamage says what it means that a version at or below the recorded one is missing, or

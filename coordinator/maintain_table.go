@@ -59,14 +59,15 @@ func (j *upkeepJob) run(ctx context.Context) error {
 }
 
 // lookAndCheckpoint begins again where the checkpoint that it went by turns out to be bad:
-// the keeper knows that then, and goes by an older one.
+// the keeper knows that then, and goes by an older one. It ends where the keeper learns nothing.
 func (j *upkeepJob) lookAndCheckpoint(ctx context.Context) error {
 	for {
+		known := len(j.keeper.PassedOver())
 		if err := j.look(ctx); err != nil {
 			return err
 		}
 		err := j.checkpoint(ctx)
-		if bad, ok := errors.AsType[*tables.LogError](err); !ok || bad.Fault != tables.BadCheckpoint {
+		if bad, ok := errors.AsType[*tables.LogError](err); !ok || bad.Fault != tables.BadCheckpoint || len(j.keeper.PassedOver()) == known {
 			return err
 		}
 	}

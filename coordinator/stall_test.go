@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -171,6 +172,32 @@ func TestPlaceWithoutAnswers(t *testing.T) {
 	silent.Store(false)
 	w.commit("k", blind("t", "1"))
 	w.eventually("the log says that it works again", func() bool { return log.has("a place works again", "place="+w.uri("t")) })
+}
+
+// The object that says whose the log is can be read, and the log cannot: who asks what is wrong
+// does not wait for that either.
+func TestLogWithoutAnswers(t *testing.T) {
+	t.Parallel()
+	var silent atomic.Bool
+	hook := func(ctx context.Context, op objtest.Op) objtest.Fate {
+		if !silent.Load() || !strings.HasPrefix(op.Key, "t/_delta_log/") || strings.Contains(op.Key, "/_txcoord/") {
+			return objtest.Done()
+		}
+		<-ctx.Done()
+		return objtest.Fate{Err: ctx.Err()}
+	}
+	w := &world{wrapObjects: func(s objstore.Store) objstore.Store { return objtest.Faulty{Store: s, Hook: hook} }}
+	w.open(t)
+	w.create("t", twophase.ModeExclusive)
+	w.restart() // so that nothing of it is known
+	silent.Store(true)
+	ctx, cancel := context.WithTimeout(w.ctx(), 15*time.Second)
+	defer cancel()
+	e, err := w.catalog.Explain(ctx, "t", func(string) bool { return true })
+	silent.Store(false)
+	if err != nil || !slices.ContainsFunc(e.Findings, func(f coordinator.Finding) bool { return f.Code == coordinator.FoundStoreTrouble }) {
+		t.Errorf("%v, found %+v", err, e.Findings)
+	}
 }
 
 // muteStore gives no answer to who reads while mute is set.
