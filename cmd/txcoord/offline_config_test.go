@@ -17,7 +17,8 @@ func TestOfflineCommandsTakeAConfigurationFile(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	write("warehouse: lake\nstore: bolt:journal.db\nlisten: 127.0.0.1:0\nmaintain: true\nlimit:\n  default_ttl: 1h\n")
+	const served = "warehouse: lake\nstore: bolt:journal.db\nlisten: 127.0.0.1:0\nmaintain: true\nlimit:\n  default_ttl: 1h\n"
+	write(served)
 	t.Run("serving", func(t *testing.T) {
 		s := &server{t: t, warehouse: filepath.Join(dir, "lake"), env: map[string]string{"TXCOORD_SERVER": serving(t, "--config", file)}}
 		s.ok("tables", "create", "orders", filepath.Join(dir, "lake", "orders"), "--schema", schema)
@@ -30,6 +31,9 @@ func TestOfflineCommandsTakeAConfigurationFile(t *testing.T) {
 	run(0, nil, []string{"fsck", "--config", file})
 	run(0, named, []string{"fsck"})
 	run(0, nil, []string{"store", "check", "--config", file})
+	write("catalog: another\nwarehouse: lake\n")
+	run(6, nil, []string{"fsck", "--config", file}, "there is no file", filepath.Join("_txcoord", "another.db"))
+	write(served)
 	run(0, named, []string{"store", "init"})
 	run(6, nil, []string{"fsck", "--config", file, "--store", "bolt:" + filepath.Join(dir, "other.db")}, "there is no file", "other.db")
 	run(0, nil, []string{"rebuild", "--config", file, "--store", "bolt:" + filepath.Join(dir, "other.db"), "--dry-run"})
