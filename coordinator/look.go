@@ -87,10 +87,12 @@ func txnDigests(refs []tables.TxnRef) []twophase.TxnDigest {
 	return out
 }
 
-func (c *Catalog) listFrom(ctx context.Context, t *handle, from twophase.Version) (twophase.WalkResult, error) {
-	l, err := t.log.List(ctx, max(from, 0))
-	if err != nil {
-		return nil, c.objectsError(t.uri, err)
+func (c *Catalog) listFrom(ctx context.Context, t *handle, from twophase.Version, l *tables.Listing) (twophase.WalkResult, error) {
+	if l == nil || l.From > from {
+		var err error
+		if l, err = t.log.List(ctx, from); err != nil {
+			return nil, c.objectsError(t.uri, err)
+		}
 	}
 	out := twophase.Listing{Owner: l.Owner, Commit: twophase.NoVersion, Checkpoint: twophase.NoVersion}
 	if n := len(l.Commits); n > 0 {

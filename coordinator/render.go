@@ -109,7 +109,7 @@ func (c *Catalog) unwritten(ctx context.Context, id twophase.TableID) (*lack, er
 			if next, ok := w.Next().(twophase.PutVersion); ok {
 				return c.tryVersion(ctx, t, &in, next)
 			}
-			result, err = c.carryOut(ctx, t, w, in)
+			result, err = c.carryOut(ctx, t, w, in, nil)
 			return err
 		})
 		switch l := lackOf(err); {

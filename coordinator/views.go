@@ -138,20 +138,22 @@ func (h *handles) read(ctx context.Context, t *handle, at twophase.Version) (*re
 
 // warm reads the tail of a table that has none, and keeps a view that comes with it: after
 // a start a table with an open round is wanted by its publisher and by the next commit, and
-// is read once for both. Whatever goes wrong is found again by who needs the tail.
-func (h *handles) warm(ctx context.Context, t *handle, at twophase.Version) {
+// is read once for both. The log's listing that it was read by is the caller's; nil if there
+// is none. Whatever goes wrong is found again by who needs the tail.
+func (h *handles) warm(ctx context.Context, t *handle, at twophase.Version) *tables.Listing {
 	if t.tail.there() || at == twophase.NoVersion || !t.loading.TryLock() {
-		return // or somebody is reading the table, and publishing waits for no live set
+		return nil // or somebody is reading the table, and publishing waits for no live set
 	}
 	defer t.loading.Unlock()
-	tail, view, err := t.log.TailAndView(ctx, at)
+	tail, beside, err := t.log.TailBeside(ctx, at)
 	if err != nil {
-		return
+		return nil
 	}
 	t.tail.offer(tail)
-	if view != nil {
-		t.beside.Store(&readView{at: at, view: view, profile: tail.Profile()})
+	if beside.View != nil {
+		t.beside.Store(&readView{at: at, view: beside.View, profile: tail.Profile()})
 	}
+	return beside.Listing
 }
 
 func (h *handles) recorded(id twophase.TableID) (v twophase.Version, err error) {

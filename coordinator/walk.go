@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/txcoord/txcoord/tables"
 	"github.com/txcoord/txcoord/tables/objstore"
 	"github.com/txcoord/txcoord/twophase"
 )
@@ -192,24 +193,25 @@ func (c *Catalog) contradiction(ctx context.Context, t *handle, why string) erro
 // one of the places for puts all the while, so that waiting for it does not make
 // its sight old.
 func (c *Catalog) walkOnce(ctx context.Context, t *handle, in twophase.WalkInput, glance uint64) (twophase.WalkEffect, error) {
+	began := c.cfg.Boot()
+	var listed *tables.Listing // since it began
 	if !in.LookUp && len(in.Changes) > 0 {
 		leave, err := c.publisher.puts.take(ctx, t.uri, in.GiveUp != nil || c.urgent.any(in.Changes))
 		if err != nil {
 			return nil, err
 		}
 		defer leave()
-	}
-	if !in.LookUp && len(in.Changes) > 0 {
 		// A whole state may have to be read for it. If it fails, a put says so.
-		c.tables.warm(ctx, t, in.Recorded)
+		began = c.cfg.Boot()
+		listed = c.tables.warm(ctx, t, in.Recorded)
 		_ = t.tail.on(ctx, t.log, in.Recorded, nil)
 	}
-	w := twophase.NewWalk(in, c.cfg.Boot())
+	w := twophase.NewWalk(in, began)
 	for {
 		var result twophase.WalkResult
 		limit := c.limitOf(w.Next())
 		err := c.within(ctx, t, limit, func(ctx context.Context) (err error) {
-			step := func() error { result, err = c.carryOut(ctx, t, w, in); return err }
+			step := func() error { result, err = c.carryOut(ctx, t, w, in, listed); return err }
 			if puts(w.Next()) {
 				return step() // which is more than one request
 			}
@@ -221,6 +223,7 @@ func (c *Catalog) walkOnce(ctx context.Context, t *handle, in twophase.WalkInput
 		if result == nil {
 			return w.Next(), nil
 		}
+		listed = nil
 		w.Feed(result, c.cfg.Boot())
 		t.keepSight(glance, w.Sight())
 	}
@@ -234,15 +237,16 @@ func puts(e twophase.WalkEffect) bool {
 	return false
 }
 
-// carryOut does what a walk needs next; nil at its end.
-func (c *Catalog) carryOut(ctx context.Context, t *handle, w *twophase.Walk, in twophase.WalkInput) (twophase.WalkResult, error) {
+// carryOut does what a walk needs next; nil at its end. listed is a listing of the log that
+// was made since this was handed out, for something else; nil if there is none.
+func (c *Catalog) carryOut(ctx context.Context, t *handle, w *twophase.Walk, in twophase.WalkInput, listed *tables.Listing) (twophase.WalkResult, error) {
 	switch e := w.Next().(type) {
 	case twophase.ClaimPlace:
 		return c.claimPlace(ctx, t)
 	case twophase.ReadVersion:
 		return c.readVersion(ctx, t, e.Version)
 	case twophase.ListFrom:
-		return c.listFrom(ctx, t, e.Version)
+		return c.listFrom(ctx, t, e.Version, listed)
 	case twophase.ReadCleaned:
 		return c.readCleaned(ctx, t, in.Recorded)
 	case twophase.PutVersion:

@@ -139,6 +139,7 @@ func (l *Log) replayWithout(ctx context.Context, r *replay, damage *LogError, fa
 // replayFrom reads a checkpoint, if there is one, or an extract instead, and the commits after
 // that.
 func (l *Log) replayFrom(ctx context.Context, r *replay, listing *Listing, c *ListedCheckpoint, target twophase.Version) error {
+	r.listing = listing
 	below, err := l.fromExtract(ctx, r, listing, c, target)
 	if err == nil && below == twophase.NoVersion && c != nil {
 		below, err = c.Version, l.readCheckpoint(ctx, r, *c)
