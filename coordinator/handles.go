@@ -55,6 +55,7 @@ type handle struct {
 	disowned error
 
 	look    looker
+	listed  listedLog
 	tail    tail
 	foreign foreignCounter
 }
@@ -96,7 +97,7 @@ func (h *handles) of(id twophase.TableID) (*handle, error) {
 	if t, ok := h.m[id]; ok {
 		return t, nil
 	}
-	t := &handle{id: id, uri: uri, log: log, sight: twophase.Sight{At: twophase.NoSight}, etags: map[twophase.Version]seenETag{}, authors: map[twophase.Version]author{}}
+	t := &handle{id: id, uri: uri, log: log, listed: newListedLog(log, h.c.cfg.Boot), sight: twophase.Sight{At: twophase.NoSight}, etags: map[twophase.Version]seenETag{}, authors: map[twophase.Version]author{}}
 	h.m[id] = t
 	return t, nil
 }

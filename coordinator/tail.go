@@ -23,7 +23,7 @@ type tail struct {
 const tailReach = 64
 
 // on brings the tail to a version and runs f on it. Nobody else moves it meanwhile.
-func (t *tail) on(ctx context.Context, log *tables.Log, at twophase.Version, f func(*tables.Tail) error) error {
+func (t *tail) on(ctx context.Context, log *listedLog, at twophase.Version, f func(*tables.Tail) error) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if err := t.bring(ctx, log, at); err != nil {
@@ -35,10 +35,10 @@ func (t *tail) on(ctx context.Context, log *tables.Log, at twophase.Version, f f
 	return f(t.now)
 }
 
-func (t *tail) bring(ctx context.Context, log *tables.Log, at twophase.Version) error {
+func (t *tail) bring(ctx context.Context, log *listedLog, at twophase.Version) error {
 	for t.now != nil && t.now.Version() < at && at-t.now.Version() <= tailReach {
 		next := t.now.Version() + 1
-		commit, err := log.ReadCommit(ctx, next)
+		commit, err := log.log.ReadCommit(ctx, next)
 		if errors.Is(err, objstore.ErrNotFound) {
 			break // cleaned: a checkpoint has it
 		}
@@ -51,11 +51,13 @@ func (t *tail) bring(ctx context.Context, log *tables.Log, at twophase.Version) 
 		return nil
 	}
 	if at == twophase.NoVersion {
-		t.now = log.EmptyTail()
+		t.now = log.log.EmptyTail()
 		return nil
 	}
-	var err error
-	t.now, err = log.Tail(ctx, at)
+	in, err := log.reading(ctx, at)
+	if err == nil {
+		t.now, err = in.Tail(ctx, at)
+	}
 	return err
 }
 

@@ -115,7 +115,7 @@ func (h *handles) read(ctx context.Context, t *handle, at twophase.Version) (*re
 	if beside := t.beside.Swap(nil); beside != nil && beside.at <= at && at-beside.at <= tailReach {
 		return beside, nil
 	}
-	view, state, err := t.log.Load(ctx, at)
+	view, state, err := h.loadListed(ctx, t, at)
 	if err != nil {
 		if !isDamage(err) {
 			err = h.c.logError(t.id, err)
@@ -136,24 +136,34 @@ func (h *handles) read(ctx context.Context, t *handle, at twophase.Version) (*re
 	return &readView{at: at, view: view, profile: state.Profile()}, nil
 }
 
+func (h *handles) loadListed(ctx context.Context, t *handle, at twophase.Version) (*tables.View, *tables.State, error) {
+	log, err := t.listed.reading(ctx, at)
+	if err != nil {
+		return nil, nil, err
+	}
+	return log.Load(ctx, at)
+}
+
 // warm reads the tail of a table that has none, and keeps a view that comes with it: after
 // a start a table with an open round is wanted by its publisher and by the next commit, and
-// is read once for both. The log's listing that it was read by is the caller's; nil if there
-// is none. Whatever goes wrong is found again by who needs the tail.
-func (h *handles) warm(ctx context.Context, t *handle, at twophase.Version) *tables.Listing {
+// is read once for both. Whatever goes wrong is found again by who needs the tail.
+func (h *handles) warm(ctx context.Context, t *handle, at twophase.Version) {
 	if t.tail.there() || at == twophase.NoVersion || !t.loading.TryLock() {
-		return nil // or somebody is reading the table, and publishing waits for no live set
+		return // or somebody is reading the table, and publishing waits for no live set
 	}
 	defer t.loading.Unlock()
-	tail, beside, err := t.log.TailBeside(ctx, at)
+	log, err := t.listed.reading(ctx, at)
 	if err != nil {
-		return nil
+		return
+	}
+	tail, view, err := log.TailAndView(ctx, at)
+	if err != nil {
+		return
 	}
 	t.tail.offer(tail)
-	if beside.View != nil {
-		t.beside.Store(&readView{at: at, view: beside.View, profile: tail.Profile()})
+	if view != nil {
+		t.beside.Store(&readView{at: at, view: view, profile: tail.Profile()})
 	}
-	return beside.Listing
 }
 
 func (h *handles) recorded(id twophase.TableID) (v twophase.Version, err error) {

@@ -193,8 +193,6 @@ func (c *Catalog) contradiction(ctx context.Context, t *handle, why string) erro
 // one of the places for puts all the while, so that waiting for it does not make
 // its sight old.
 func (c *Catalog) walkOnce(ctx context.Context, t *handle, in twophase.WalkInput, glance uint64) (twophase.WalkEffect, error) {
-	began := c.cfg.Boot()
-	var listed *tables.Listing // since it began
 	if !in.LookUp && len(in.Changes) > 0 {
 		leave, err := c.publisher.puts.take(ctx, t.uri, in.GiveUp != nil || c.urgent.any(in.Changes))
 		if err != nil {
@@ -202,9 +200,12 @@ func (c *Catalog) walkOnce(ctx context.Context, t *handle, in twophase.WalkInput
 		}
 		defer leave()
 		// A whole state may have to be read for it. If it fails, a put says so.
-		began = c.cfg.Boot()
-		listed = c.tables.warm(ctx, t, in.Recorded)
-		_ = t.tail.on(ctx, t.log, in.Recorded, nil)
+		c.tables.warm(ctx, t, in.Recorded)
+		_ = t.tail.on(ctx, &t.listed, in.Recorded, nil)
+	}
+	listed, began := t.listed.take(ctx)
+	if in.LookUp { // which is for what is there now
+		listed, began = nil, c.cfg.Boot()
 	}
 	w := twophase.NewWalk(in, began)
 	for {
@@ -238,7 +239,7 @@ func puts(e twophase.WalkEffect) bool {
 }
 
 // carryOut does what a walk needs next; nil at its end. listed is a listing of the log that
-// was made since this was handed out, for something else; nil if there is none.
+// was made when this was handed out, for something else; nil if there is none.
 func (c *Catalog) carryOut(ctx context.Context, t *handle, w *twophase.Walk, in twophase.WalkInput, listed *tables.Listing) (twophase.WalkResult, error) {
 	switch e := w.Next().(type) {
 	case twophase.ClaimPlace:

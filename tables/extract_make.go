@@ -193,7 +193,7 @@ func (w *renewal) begin(ctx context.Context) (Renewed, error) {
 	if err != nil {
 		return none, err
 	}
-	if w.listing, err = l.listFor(ctx, w.at); err != nil {
+	if w.listing, err = l.ListFor(ctx, w.at); err != nil {
 		return none, err
 	}
 	if w.at, err = l.target(w.listing, w.at); err != nil {

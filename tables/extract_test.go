@@ -70,13 +70,13 @@ func loadsAlike(ctx context.Context, log *tables.Log, at twophase.Version) error
 	if !reflect.DeepEqual(tail.Told(), want.Told()) || !reflect.DeepEqual(loaded.Told(), want.Told()) {
 		return fmt.Errorf("the tails are %+v, beside the view %+v, of a State %+v", tail, loaded, want)
 	}
-	_, beside, err := log.TailBeside(ctx, at)
+	_, beside, err := log.TailAndView(ctx, at)
 	if err != nil {
 		return err
 	}
-	for what, v := range map[string]*tables.View{"Load": view, "TailBeside": beside.View} {
+	for what, v := range map[string]*tables.View{"Load": view, "TailAndView": beside} {
 		if v == nil {
-			continue // TailBeside has none without an extract
+			continue // TailAndView has none without an extract
 		}
 		if diff := tables.ViewDiff(tables.NewView(all), v); diff != "" {
 			return fmt.Errorf("view (-State +%s):\n%s", what, diff)
@@ -174,7 +174,7 @@ func TestExtract(t *testing.T) {
 					t.Errorf("%s asked %d times for the extract, and read (-want +got):\n%s", what, s.gets, diff)
 				}
 			}
-			if _, beside, err := k.log.TailBeside(t.Context(), tables.Latest); err != nil || beside.View == nil {
+			if _, beside, err := k.log.TailAndView(t.Context(), tables.Latest); err != nil || beside == nil {
 				t.Errorf("beside the tail: %v, %v", beside, err)
 			}
 			for at := twophase.Version(0); at <= 4; at++ {

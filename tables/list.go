@@ -143,7 +143,8 @@ func (l *Listing) NewestCheckpoint(upTo twophase.Version) (ListedCheckpoint, boo
 }
 
 // Reads says whether a version can be read from what is listed: every commit from the
-// newest complete checkpoint at or below it on is there. Only of a whole listing.
+// newest complete checkpoint at or below it on is there. Of a listing that is not whole, no
+// says nothing.
 func (l *Listing) Reads(v twophase.Version) bool {
 	next := twophase.Version(0)
 	if cp, ok := l.NewestCheckpoint(v); ok {

@@ -87,10 +87,20 @@ func (l *Log) LiveFiles(ctx context.Context, at twophase.Version) ([]LiveFile, e
 // replay reads the newest checkpoint that is whole, and the commits after it. One
 // that is damaged is passed over if older files tell the same.
 func (l *Log) replay(ctx context.Context, r *replay, at twophase.Version) error {
-	listing, err := l.listFor(ctx, at)
+	if l.in != nil && at >= 0 && l.in.Reads(at) {
+		if l.replayBy(ctx, r, l.in, at) == nil {
+			return nil
+		}
+		r.restart()
+	}
+	listing, err := l.ListFor(ctx, at)
 	if err != nil {
 		return err
 	}
+	return l.replayBy(ctx, r, listing, at)
+}
+
+func (l *Log) replayBy(ctx context.Context, r *replay, listing *Listing, at twophase.Version) error {
 	target, err := l.target(listing, at)
 	if err != nil {
 		return err
@@ -139,7 +149,6 @@ func (l *Log) replayWithout(ctx context.Context, r *replay, damage *LogError, fa
 // replayFrom reads a checkpoint, if there is one, or an extract instead, and the commits after
 // that.
 func (l *Log) replayFrom(ctx context.Context, r *replay, listing *Listing, c *ListedCheckpoint, target twophase.Version) error {
-	r.listing = listing
 	below, err := l.fromExtract(ctx, r, listing, c, target)
 	if err == nil && below == twophase.NoVersion && c != nil {
 		below, err = c.Version, l.readCheckpoint(ctx, r, *c)
@@ -160,8 +169,9 @@ func (l *Log) replayFrom(ctx context.Context, r *replay, listing *Listing, c *Li
 	return l.sound(r)
 }
 
-// listFor lists from the newest checkpoint that the hint knows, or else everything.
-func (l *Log) listFor(ctx context.Context, at twophase.Version) (*Listing, error) {
+// ListFor lists what State, Load and Tail read a version by: from the newest checkpoint that
+// the hint knows, if that is not above it, or else everything.
+func (l *Log) ListFor(ctx context.Context, at twophase.Version) (*Listing, error) {
 	hint, err := l.hint(ctx)
 	if err != nil {
 		return nil, err

@@ -58,6 +58,7 @@ type LogConfig struct {
 type Log struct {
 	LogConfig
 	prefix string // key of the log's folder, with its slash
+	in     *Listing
 }
 
 // NewLog opens nothing yet.
@@ -68,6 +69,15 @@ func NewLog(c LogConfig) *Log {
 		l.prefix = c.Key + "/" + logFolder
 	}
 	return l
+}
+
+// In is the log for who has a listing of it (ListFor): State, Load and Tail read a version
+// that is not Latest by that, and list only where it does not have the version, or has what
+// is not there any more.
+func (l *Log) In(listing *Listing) *Log {
+	in := *l
+	in.in = listing
+	return &in
 }
 
 const (

@@ -150,7 +150,7 @@ func (p *Profile) v2Checkpoints() bool {
 // version; NoVersion if there is none. It costs one listing, from where
 // _last_checkpoint points to.
 func (k *Keeper) Newest(ctx context.Context, at twophase.Version) (twophase.Version, error) {
-	listing, err := k.log.listFor(ctx, at)
+	listing, err := k.log.ListFor(ctx, at)
 	if err != nil {
 		return 0, err
 	}

@@ -84,7 +84,7 @@ func (k *Keeper) sound(listing *Listing) *Listing {
 // one all is listed.
 func (k *Keeper) list(ctx context.Context, at twophase.Version) (*Listing, error) {
 	if len(k.bad) == 0 {
-		return k.log.listFor(ctx, at)
+		return k.log.ListFor(ctx, at)
 	}
 	return k.log.List(ctx, 0)
 }

@@ -184,8 +184,6 @@ type replay struct {
 	brief bool
 	// read, if set, is shown each commit before its lines count.
 	read func(v twophase.Version, raw []byte, object objstore.Info) error
-	// listing is the one that was replayed from.
-	listing *Listing
 	// definitions are those that were settled.
 	definitions []definedAt
 	// others: a file of the checkpoint was not the listed object any more when it was read.

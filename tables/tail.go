@@ -46,36 +46,29 @@ func (t *Tail) Profile() *Profile { return t.profile }
 // State. Files are read only where the table has row tracking: whoever comes back with much
 // to publish is not to wait for live sets.
 func (l *Log) Tail(ctx context.Context, at twophase.Version) (*Tail, error) {
-	t, _, err := l.TailBeside(ctx, at)
+	t, _, err := l.TailAndView(ctx, at)
 	return t, err
 }
 
-// Beside is what was read for a tail and is of use to others.
-type Beside struct {
-	// View is the one at the tail's version, where that cost nothing more: from an extract.
-	// nil otherwise.
-	View *View
-	// Listing is the log's, from the tail's version or from one below it.
-	Listing *Listing
-}
-
-// TailBeside is Tail, with what was read for it.
-func (l *Log) TailBeside(ctx context.Context, at twophase.Version) (*Tail, Beside, error) {
+// TailAndView is Tail, and the view at that version where it costs nothing more: from the
+// extract of a checkpoint. Otherwise there is none.
+func (l *Log) TailAndView(ctx context.Context, at twophase.Version) (*Tail, *View, error) {
 	r, err := l.brief(ctx, at, HeadActions)
 	if err != nil {
-		return nil, Beside{}, err
+		return nil, nil, err
 	}
-	s, beside := r.state, Beside{Listing: r.listing}
+	s := r.state
+	var v *View
 	if s.profile.inForce.has("rowTracking") {
 		if r, err = l.whole(ctx, s.version); err != nil {
-			return nil, Beside{}, err
+			return nil, nil, err
 		}
 		s = r.state
 	} else if r.live != nil {
-		beside.View = r.view()
+		v = r.view()
 	}
 	t, err := l.TailOf(ctx, s)
-	return t, beside, err
+	return t, v, err
 }
 
 // TailOf is the tail at a state. It takes the state's row ids over, and nothing that
