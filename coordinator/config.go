@@ -107,7 +107,7 @@ type Limits struct {
 	OutcomeCount      int           // outcomes and snapshots kept; open transactions may double it; 200,000
 	CheckpointEvery   int           // entries between checkpoints; 1,024
 	CheckpointRecords int           // records between checkpoints, should that come first; 8,192
-	ExtractEvery      int           // versions of a table in a bucket between the extracts that a start reads of it; 1,024
+	ExtractEvery      int           // versions of a table in a bucket between the extracts that a start reads of it; 256
 	FileExtractEvery  int           // the same of tables in local folders; 64
 	PutParallel       int           // puts in flight over all rounds, of tables in buckets; 256
 	FilePutParallel   int           // the same of tables in local folders; 32
@@ -156,7 +156,7 @@ func (l Limits) withDefaults() Limits {
 	def(&l.OutcomeCount, 200_000)
 	def(&l.CheckpointEvery, 1024)
 	def(&l.CheckpointRecords, 8_192)
-	def(&l.ExtractEvery, 1024)
+	def(&l.ExtractEvery, 256)
 	def(&l.FileExtractEvery, 64)
 	def(&l.PutParallel, 256)
 	def(&l.FilePutParallel, 32)

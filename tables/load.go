@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/txcoord/txcoord/tables/objstore"
 	"github.com/txcoord/txcoord/twophase"
 )
@@ -270,34 +268,34 @@ func (l *Log) span(listing *Listing, from, to twophase.Version) ([]ListedCommit,
 	return out, nil
 }
 
-// readAhead bounds the commits that are fetched at once.
-const readAhead = 16
+// commitsAhead and commitBytesAhead bound the commits that are fetched before they count.
+const (
+	commitsAhead     = 64
+	commitBytesAhead = 16 << 20
+)
 
 func (l *Log) readCommits(ctx context.Context, r *replay, commits []ListedCommit) error {
-	for batch := range slices.Chunk(commits, readAhead) {
-		raw, objects := make([][]byte, len(batch)), make([]objstore.Info, len(batch))
-		g, gctx := errgroup.WithContext(ctx)
-		for i := range batch {
-			g.Go(func() (err error) {
-				raw[i], objects[i], err = l.Store.Get(gctx, batch[i].Key, objstore.Range{})
-				return err
-			})
-		}
-		if err := g.Wait(); err != nil {
-			return fmt.Errorf("read commits %d to %d of table %s: %w", batch[0].Version, batch[len(batch)-1].Version, l.URI, err)
-		}
-		for i := range batch {
-			if r.read != nil {
-				if err := r.read(batch[i].Version, raw[i], objects[i]); err != nil {
-					return err
-				}
-			}
-			if err := r.commit(batch[i].Version, raw[i]); err != nil {
-				return err
-			}
-		}
+	type fetched struct {
+		raw    []byte
+		object objstore.Info
 	}
-	return nil
+	reading := ahead[ListedCommit, fetched]{
+		atOnce: commitsAhead, bytes: commitBytesAhead, size: func(c ListedCommit) int64 { return c.Size },
+		get: func(ctx context.Context, c ListedCommit) (f fetched, err error) {
+			if f.raw, f.object, err = l.Store.Get(ctx, c.Key, objstore.Range{}); err != nil {
+				err = fmt.Errorf("read commit %d of table %s: %w", c.Version, l.URI, err)
+			}
+			return f, err
+		},
+	}
+	return reading.each(ctx, commits, func(c ListedCommit, f fetched) error {
+		if r.read != nil {
+			if err := r.read(c.Version, f.raw, f.object); err != nil {
+				return err
+			}
+		}
+		return r.commit(c.Version, f.raw)
+	})
 }
 
 // sound checks that the replay holds what every version of a table has. The file

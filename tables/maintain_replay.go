@@ -58,6 +58,9 @@ func (s *source) bytes(h *head) int64 {
 	return n
 }
 
+// readAhead bounds the commits that are fetched at once.
+const readAhead = 16
+
 // eachLine yields all lines of the commits, the newest first.
 func (k *Keeper) eachLine(ctx context.Context, src *source, yield func(text []byte) error) error {
 	for from := 0; from < len(src.commits); from += readAhead {

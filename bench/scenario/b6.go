@@ -17,8 +17,9 @@ import (
 // The goals of B6: from the start of the new process until it serves, and until
 // every transaction that was in flight has a final answer.
 const (
-	B6Serve   = time.Second
-	B6Resolve = 3 * time.Second
+	B6Serve            = time.Second
+	B6Resolve          = 3 * time.Second
+	B6ResolveSimulated = 4 * time.Second // over stores that take the time of S3 and DynamoDB
 )
 
 // b6Tables are the tables that B6's clients write; each transaction takes b6Spread
@@ -104,15 +105,19 @@ func b6(ctx context.Context, c Config, k contend.Crashable, r *measure.Result) (
 			return err
 		}
 		if k.Name() == c.Judged {
-			b6Goals(a, all[0], r)
+			c.b6Goals(a, all[0], r)
 		}
 	}
 	return nil
 }
 
-func b6Goals(a, fresh *aged, r *measure.Result) {
+func (c Config) b6Goals(a, fresh *aged, r *measure.Result) {
+	resolve := B6Resolve
+	if c.Simulated {
+		resolve = B6ResolveSimulated
+	}
 	r.AtMost(a.name+", serving again, median, ms", measure.Milliseconds(a.serve.Median()), measure.Milliseconds(B6Serve))
-	r.AtMost(a.name+", all resolved, median, ms", measure.Milliseconds(a.resolve.Median()), measure.Milliseconds(B6Resolve))
+	r.AtMost(a.name+", all resolved, median, ms", measure.Milliseconds(a.resolve.Median()), measure.Milliseconds(resolve))
 	if a.history == 0 {
 		return
 	}

@@ -21,6 +21,9 @@ type Options struct {
 	// KeysAlong: the simulated key-value store takes keys along with an entry, as etcd does,
 	// and is otherwise as quick as the one that does not, as DynamoDB.
 	KeysAlong bool
+	// Kept: it is killed and started again. Its simulated keys lie in a file, and it has the
+	// limits of txcoord with --maintain.
+	Kept bool
 	// Stalls: its object store can be made to fail. Then it has the limits that txcoord
 	// has, also what it does by the clock.
 	Stalls bool
@@ -48,7 +51,7 @@ func Launch(dir string, o Options) (contend.Running, error) {
 	p, err := contend.NewProcess(binary, dir, func(address string) []string {
 		return []string{
 			Command, "-listen", address, "-counts", counts, "-dir", dir, "-profile", o.Profile, fmt.Sprintf("-simulated=%t", o.Simulated),
-			fmt.Sprintf("-keys-along=%t", o.KeysAlong), fmt.Sprintf("-stalls=%t", o.Stalls), "-etcd", o.Etcd, fmt.Sprintf("-ungathered=%t", o.Ungathered), "-hedge", o.Hedge.String(),
+			fmt.Sprintf("-keys-along=%t", o.KeysAlong), fmt.Sprintf("-kept=%t", o.Kept), fmt.Sprintf("-stalls=%t", o.Stalls), "-etcd", o.Etcd, fmt.Sprintf("-ungathered=%t", o.Ungathered), "-hedge", o.Hedge.String(),
 		}
 	})
 	if err != nil {

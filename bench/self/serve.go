@@ -53,6 +53,7 @@ func parse(args []string) (options, error) {
 	f.StringVar(&o.Profile, "profile", "", "file for a profile of the processor")
 	f.BoolVar(&o.Simulated, "simulated", false, "stores that are as slow as those behind a network")
 	f.BoolVar(&o.KeysAlong, "keys-along", false, "a simulated key-value store that takes keys along with an entry")
+	f.BoolVar(&o.Kept, "kept", false, "simulated keys that outlive the process, and the limits of a server that maintains tables")
 	f.BoolVar(&o.Stalls, "stalls", false, "an object store that can be made to fail")
 	f.StringVar(&o.Etcd, "etcd", "", "host:port of an etcd for the store")
 	f.BoolVar(&o.Ungathered, "ungathered", false, "waits before no entry for those whom the one before has answered")
@@ -97,7 +98,12 @@ func Serve(ctx context.Context, args []string) (err error) {
 		}
 		files, limits = stall, coordinator.Limits{}
 	}
+	var maintain *coordinator.MaintainConfig
+	if o.Kept {
+		limits, maintain = coordinator.Limits{}, &coordinator.MaintainConfig{Format: checkpoint.Format()}
+	}
 	if o.Simulated {
+		limits.FileExtractEvery = max(limits.FileExtractEvery, simulatedExtracts)
 		limits.FilePutParallel, limits.FilePutUnhurried = simulatedPuts, simulatedPuts
 	}
 	if o.Ungathered {
@@ -109,7 +115,7 @@ func Serve(ctx context.Context, args []string) (err error) {
 	}
 	catalog, err := coordinator.Open(ctx, coordinator.Config{
 		Warehouse: o.dir, Store: contend.CountKeys(store, counter), Objects: folder{o.dir, contend.CountObjects(files, counter)},
-		ReadCheckpoint: checkpoint.Read, Version: "bench", Limits: limits, Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
+		ReadCheckpoint: checkpoint.Read, Version: "bench", Maintain: maintain, Limits: limits, Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	if err != nil {
 		return err
@@ -123,9 +129,12 @@ func Serve(ctx context.Context, args []string) (err error) {
 // tables, and for leases that have ended, and extracts.
 var byTheClock = coordinator.Limits{OwnerInterval: 24 * time.Hour, PollInterval: 24 * time.Hour, LeaseInterval: 24 * time.Hour, FileExtractEvery: 1 << 30}
 
-// simulatedPuts are as many as a server has in flight to buckets, which simulated stores
-// stand for, although their tables lie in files.
-const simulatedPuts = 256
+// What a server has of buckets, which simulated stores stand for, although their tables lie
+// in files: puts in flight, and versions between extracts.
+const (
+	simulatedPuts     = 256
+	simulatedExtracts = 256
+)
 
 // staged is where payloads are in the store, and swept says of a request that it is
 // the sweep's, which goes through all of them at the start, and lists folders of the
@@ -188,15 +197,23 @@ func OpenObjects(dir string, simulated bool) (objstore.Store, error) {
 // OpenKeys opens the key-value store of a folder: a file, or, simulated, memory, or keys in
 // an etcd.
 func OpenKeys(dir string, o Options) (lock.Store, error) {
-	switch {
-	case o.Simulated && o.KeysAlong:
-		return sim.KeysAlong(memstore.New(memstore.Config{}), sim.S3().Key), nil
-	case o.Simulated:
-		return sim.Keys(memstore.New(memstore.Config{}), sim.S3().Key), nil
-	case o.Etcd != "":
+	if o.Etcd != "" {
 		return etcdstore.Open(context.Background(), etcdstore.Config{Endpoints: []string{"http://" + o.Etcd}, Prefix: EtcdPrefix(dir) + "/"})
 	}
-	return boltstore.Open(filepath.Join(dir, "store.db"), boltstore.Config{})
+	var store sim.Batching = memstore.New(memstore.Config{})
+	if !o.Simulated || o.Kept {
+		var err error
+		if store, err = boltstore.Open(filepath.Join(dir, "store.db"), boltstore.Config{}); err != nil {
+			return nil, err
+		}
+	}
+	switch {
+	case o.Simulated && o.KeysAlong:
+		return sim.KeysAlong(store, sim.S3().Key), nil
+	case o.Simulated:
+		return sim.Keys(store, sim.S3().Key), nil
+	}
+	return store, nil
 }
 
 // EtcdPrefix is where a folder's keys are in an etcd: a name for the folder, which is a fresh one.

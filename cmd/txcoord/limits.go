@@ -62,7 +62,7 @@ var limits = []limit{
 	{"outcome_count", "outcomes that are kept at most", "200000", func(c *Config) any { return &c.coordinator.OutcomeCount }},
 	{"checkpoint_every", "entries between checkpoints of the journal", "1024", func(c *Config) any { return &c.coordinator.CheckpointEvery }},
 	{"checkpoint_records", "records of the journal between its checkpoints, should that come first; more where a checkpoint writes more than 2 KiB for each", "8192", func(c *Config) any { return &c.coordinator.CheckpointRecords }},
-	{"extract_every", "versions of a table in a bucket between the extracts that a start reads of it instead of its log, where no checkpoint comes first: each commit is read for it; a large number for none but those of checkpoints", "1024", func(c *Config) any { return &c.coordinator.ExtractEvery }},
+	{"extract_every", "versions of a table in a bucket between the extracts that a start reads of it instead of its log, where no checkpoint comes first: each commit is read for it; a large number for none but those of checkpoints", "256", func(c *Config) any { return &c.coordinator.ExtractEvery }},
 	{"extract_every_files", "the same of tables in local folders", "64", func(c *Config) any { return &c.coordinator.FileExtractEvery }},
 	{"follow_interval", "between looks for what other replicas append, at most; five times that with etcd, which tells", "1s", func(c *Config) any { return &c.coordinator.FollowInterval }},
 	{"take_over_after", "that a replica leaves what follows from another's entry to that one", "500ms", func(c *Config) any { return &c.coordinator.TakeOverAfter }},
