@@ -82,7 +82,7 @@ var rules = []rule{
 	},
 	{pkg: "tables/objstore/objtest", own: []string{"=tables/objstore"}, external: []string{"github.com/google/go-cmp"}},
 	{
-		pkg: "=tables", own: []string{"=twophase", "internal/nearest", "internal/number", "=tables/objstore", "tables/checkpoint", "tables/datafile"},
+		pkg: "=tables", own: []string{"=twophase", "internal/ahead", "internal/nearest", "internal/number", "=tables/objstore", "tables/checkpoint", "tables/datafile"},
 		external: []string{"github.com/google/uuid", "golang.org/x/sync"},
 	},
 	{pkg: "tables/checkpoint", own: []string{"=tables", "=tables/objstore", "tables/datafile"}, external: []string{arrow}},
@@ -90,12 +90,13 @@ var rules = []rule{
 		pkg: "tables/datafile", own: []string{"=tables", "=tables/objstore", "internal/nearest"},
 		external: []string{arrow, "github.com/klauspost/compress"}, // bounded codecs
 	},
+	{pkg: "internal/ahead", external: []string{"golang.org/x/sync"}},
 	{pkg: "internal/allocs"},
 	{pkg: "internal/nearest", noStd: impure},
 	{pkg: "internal/refusal", noStd: impure},
 	{pkg: "internal/number", noStd: impure},
 	{
-		pkg: "coordinator", own: append([]string{"=coordinator/telemetry", "=coordinator/fair", "=coordinator/manifest", "=coordinator/quota", "internal/number"}, domain...),
+		pkg: "coordinator", own: append([]string{"=coordinator/telemetry", "=coordinator/fair", "=coordinator/manifest", "=coordinator/quota", "internal/ahead", "internal/number"}, domain...),
 		external: []string{"golang.org/x/sync", "github.com/google/uuid", "github.com/klauspost/compress"},
 	},
 	{pkg: "coordinator/fair", noStd: impure},

@@ -159,13 +159,26 @@ func TestWhatWaitsIsOneEntry(t *testing.T) {
 // Blind appends of one round share a version, in the order of their decision.
 func TestBlindAppendsShareVersions(t *testing.T) {
 	t.Parallel()
-	w := (&world{files: true}).open(t)
+	gate := newGate()
+	w := (&world{files: true, wrapObjects: gate.over}).open(t)
 	w.create("hot", twophase.ModeOpen)
-	run := closedRun{committed: w.burst(64, func(i int) coordinator.OnceRequest {
-		return once(fmt.Sprint(i), blind("hot", fmt.Sprint(i)))
-	})}
-	if n := w.versions("hot") - 1; n > 20 {
-		t.Errorf("64 blind appends made %d versions", n)
+	gate.hold(commitKey("hot", 1))
+	calls := []chan error{w.background("first", blind("hot", "first"))}
+	w.eventually("it is decided", func() bool { return w.info("hot").Pending == 1 })
+	for i := range 64 {
+		calls = append(calls, w.background(fmt.Sprint(i), blind("hot", fmt.Sprint(i))))
+	}
+	w.eventually("the others are one round behind it", func() bool { return w.info("hot").Pending == len(calls) })
+	gate.release()
+	for _, done := range calls {
+		w.must(<-done)
+	}
+	var run closedRun
+	for i := range 64 {
+		run.committed = append(run.committed, w.commit(fmt.Sprint(i), blind("hot", fmt.Sprint(i))))
+	}
+	if n := w.versions("hot") - 2; n != 1 {
+		t.Errorf("64 blind appends of one round made %d versions", n)
 	}
 	// Place and version say where each is, and the log agrees.
 	seen := map[string]bool{}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/txcoord/txcoord/internal/ahead"
 	"github.com/txcoord/txcoord/lock"
 	"github.com/txcoord/txcoord/twophase"
 )
@@ -46,49 +47,25 @@ const entriesAhead = 32
 // what follows a transaction that released a table reads the head (disclaim). So it goes by
 // the entries that it has read, and not by the fold.
 func (c *Catalog) foldBegun(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
-	from := c.next()
-	read := c.readAhead(ctx, from)
-	defer func() { cancel(); _, _ = read() }() // nobody reads any more once Open has returned
-	for from < c.startHead {
-		window, err := read()
-		if stopsLedger(err) {
-			return c.ledgerError(c.lapped(err))
-		}
-		if err != nil {
-			return c.storeError(err)
-		}
-		from += twophase.Position(len(window))
-		read = c.readAhead(ctx, from)
-		for _, r := range window {
-			if err := c.ledger.fold(r); err != nil {
-				return c.ledgerError(err)
-			}
-		}
+	var begun []twophase.Position
+	for p := c.next(); p < c.startHead; p++ {
+		begun = append(begun, p)
 	}
-	return nil
+	reading := ahead.Reader[twophase.Position, readEntry]{AtOnce: entriesAhead, Get: c.readBegun}
+	return reading.Each(ctx, begun, func(_ twophase.Position, e readEntry) error {
+		return c.ledgerError(c.ledger.fold(e))
+	})
 }
 
-// readAhead begins to read the entries from a position on that the journal held when it was
-// opened, some of them. What it returns waits for them.
-func (c *Catalog) readAhead(ctx context.Context, from twophase.Position) func() ([]readEntry, error) {
-	window := make([]readEntry, min(entriesAhead, c.startHead-min(from, c.startHead)))
-	done := make(chan struct{})
-	var err error
-	go func() {
-		defer close(done)
-		err = parallelIndex(len(window), entriesAhead, func(i int) error {
-			raw, err := c.journal.Read(ctx, from+twophase.Position(i))
-			if err == nil {
-				window[i] = decode(raw)
-			}
-			return err
-		})
-	}()
-	return func() ([]readEntry, error) {
-		<-done
-		return window, err
+func (c *Catalog) readBegun(ctx context.Context, p twophase.Position) (readEntry, error) {
+	raw, err := c.journal.Read(ctx, p)
+	switch {
+	case stopsLedger(err):
+		return readEntry{}, c.ledgerError(c.lapped(err))
+	case err != nil:
+		return readEntry{}, c.storeError(err)
 	}
+	return decode(raw), nil
 }
 
 // atHead notes that the fold held the whole journal at a time: a read behind it

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/txcoord/txcoord/internal/ahead"
 	"github.com/txcoord/txcoord/tables/objstore"
 	"github.com/txcoord/txcoord/twophase"
 )
@@ -279,16 +280,16 @@ func (l *Log) readCommits(ctx context.Context, r *replay, commits []ListedCommit
 		raw    []byte
 		object objstore.Info
 	}
-	reading := ahead[ListedCommit, fetched]{
-		atOnce: commitsAhead, bytes: commitBytesAhead, size: func(c ListedCommit) int64 { return c.Size },
-		get: func(ctx context.Context, c ListedCommit) (f fetched, err error) {
+	reading := ahead.Reader[ListedCommit, fetched]{
+		AtOnce: commitsAhead, Bytes: commitBytesAhead, Size: func(c ListedCommit) int64 { return c.Size },
+		Get: func(ctx context.Context, c ListedCommit) (f fetched, err error) {
 			if f.raw, f.object, err = l.Store.Get(ctx, c.Key, objstore.Range{}); err != nil {
 				err = fmt.Errorf("read commit %d of table %s: %w", c.Version, l.URI, err)
 			}
 			return f, err
 		},
 	}
-	return reading.each(ctx, commits, func(c ListedCommit, f fetched) error {
+	return reading.Each(ctx, commits, func(c ListedCommit, f fetched) error {
 		if r.read != nil {
 			if err := r.read(c.Version, f.raw, f.object); err != nil {
 				return err

@@ -1,4 +1,4 @@
-package tables
+package ahead_test
 
 import (
 	"context"
@@ -8,15 +8,17 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/txcoord/txcoord/internal/ahead"
 )
 
-// asked is what ahead did with gets of 20 ms, of which each tenth takes 60.
+// asked is what a reader did with gets of 20 ms, of which each tenth takes 60.
 func asked(t *testing.T, sizes []int64, fails int) (took time.Duration, most, mostBytes int64, used []int, err error) {
 	synctest.Test(t, func(t *testing.T) {
 		var now, bytes, peak, peakBytes atomic.Int64
-		a := ahead[int, int]{
-			atOnce: 64, bytes: 1000, size: func(i int) int64 { return sizes[i] },
-			get: func(ctx context.Context, i int) (int, error) {
+		a := ahead.Reader[int, int]{
+			AtOnce: 64, Bytes: 1000, Size: func(i int) int64 { return sizes[i] },
+			Get: func(ctx context.Context, i int) (int, error) {
 				peak.Store(max(peak.Load(), now.Add(1)))
 				peakBytes.Store(max(peakBytes.Load(), bytes.Add(sizes[i])))
 				defer func() { now.Add(-1); bytes.Add(-sizes[i]) }()
@@ -40,7 +42,7 @@ func asked(t *testing.T, sizes []int64, fails int) (took time.Duration, most, mo
 			items[i] = i
 		}
 		began := time.Now()
-		err = a.each(t.Context(), items, func(_, i int) error {
+		err = a.Each(t.Context(), items, func(_, i int) error {
 			used = append(used, i)
 			return nil
 		})
@@ -56,7 +58,7 @@ var errFails = errors.New("fails")
 
 // Slow ones hold up nobody but those behind them, and those are there when they have come:
 // in batches, each of which waits for its slowest, 640 would take 600 ms.
-func TestAhead(t *testing.T) {
+func TestSlowOnes(t *testing.T) {
 	took, most, _, used, err := asked(t, slices.Repeat([]int64{1}, 640), -1)
 	if err != nil || len(used) != 640 || !slices.IsSorted(used) {
 		t.Errorf("%d were used: %v", len(used), err)
@@ -68,7 +70,7 @@ func TestAhead(t *testing.T) {
 
 // Large ones go a few at a time, and one that is larger than all that there is room for
 // goes alone.
-func TestAheadOfLargeOnes(t *testing.T) {
+func TestLargeOnes(t *testing.T) {
 	_, most, bytes, used, err := asked(t, slices.Repeat([]int64{300}, 30), -1)
 	if err != nil || len(used) != 30 || most > 3 || bytes > 1000 {
 		t.Errorf("%d were used, %d with %d bytes at once: %v", len(used), most, bytes, err)
@@ -79,7 +81,7 @@ func TestAheadOfLargeOnes(t *testing.T) {
 	}
 }
 
-func TestAheadOfAnError(t *testing.T) {
+func TestError(t *testing.T) {
 	_, _, _, used, err := asked(t, slices.Repeat([]int64{1}, 640), 100)
 	if !errors.Is(err, errFails) || len(used) != 100 {
 		t.Errorf("%d were used: %v", len(used), err)
