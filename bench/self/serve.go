@@ -121,6 +121,11 @@ func Serve(ctx context.Context, args []string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, catalog.Close(context.WithoutCancel(ctx))) }()
+	if o.Kept {
+		if err := catalog.StartMaintenance(); err != nil {
+			return err
+		}
+	}
 	return listen(ctx, o, catalog, answer(store, counter, stall))
 }
 
