@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"sort"
 	"sync"
 	"time"
 
@@ -228,8 +227,12 @@ func (j *Journal) Read(ctx context.Context, pos twophase.Position) ([]byte, erro
 	}
 }
 
-// Next finds the first position that is not filled, by binary search over the
-// rotated sequence in the ring.
+// nextProbes is how many slots are read at once to find the head: four round trips for
+// 8,192 slots, where halves take thirteen.
+const nextProbes = 12
+
+// Next finds the first position that is not filled, by a search over the rotated sequence
+// in the ring.
 func (j *Journal) Next(ctx context.Context) (twophase.Position, error) {
 	first, err := j.read(ctx, 0)
 	if err != nil {
@@ -238,21 +241,51 @@ func (j *Journal) Next(ctx context.Context) (twophase.Position, error) {
 	if first.entry == nil {
 		return 0, nil
 	}
-	base := first.position
-	var failed error
-	n := 1 + sort.Search(j.meta.Slots-1, func(i int) bool {
-		if failed != nil {
-			return true
+	filled, free := first.position, first.position+j.Slots() // whose slot is that of the first
+	for free-filled > 1 {
+		probes := between(filled, free, nextProbes)
+		there, err := j.areFilled(ctx, probes)
+		if err != nil {
+			return 0, fmt.Errorf("find the journal's head: %w", err)
 		}
-		pos := twophase.Position(i + 1)
-		var s slot
-		s, failed = j.read(ctx, base+pos)
-		return failed != nil || s.entry == nil || s.position != base+pos
-	})
-	if failed != nil {
-		return 0, fmt.Errorf("find the journal's head: %w", failed)
+		for i, p := range probes {
+			if !there[i] {
+				free = p
+				break
+			}
+			filled = p
+		}
 	}
-	return base + twophase.Position(n), nil
+	return free, nil
+}
+
+// between are positions between two, at most n, that divide what lies there evenly.
+func between(low, high twophase.Position, n int) (out []twophase.Position) {
+	parts := min(twophase.Position(n)+1, high-low)
+	for i := twophase.Position(1); i < parts; i++ {
+		out = append(out, low+(high-low)*i/parts)
+	}
+	return out
+}
+
+// areFilled reads slots at once, and says which hold the entry of their position.
+func (j *Journal) areFilled(ctx context.Context, at []twophase.Position) ([]bool, error) {
+	there, errs := make([]bool, len(at)), make([]error, len(at))
+	var reading sync.WaitGroup
+	for i, pos := range at {
+		reading.Go(func() {
+			var s slot
+			s, errs[i] = j.read(ctx, pos)
+			there[i] = s.entry != nil && s.position == pos
+		})
+	}
+	reading.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return nil, err
+		}
+	}
+	return there, nil
 }
 
 // Append puts an entry at its position and returns what stands there afterwards:

@@ -87,7 +87,7 @@ func TestRingGoesRound(t *testing.T) {
 }
 
 func TestHeadIsFoundAtEveryLength(t *testing.T) {
-	for _, slots := range []int{1, 2, 3, 5, 8} {
+	for _, slots := range []int{1, 2, 3, 5, 8, 40} {
 		s := memstore.New(memstore.Config{})
 		j := open(t, s, slots)
 		for pos := range twophase.Position(3*slots + 2) {
@@ -99,6 +99,29 @@ func TestHeadIsFoundAtEveryLength(t *testing.T) {
 			fill(t, j, pos, 1)
 		}
 	}
+}
+
+// distant is a store behind a network: a read takes 10 ms.
+type distant struct{ lock.Store }
+
+func (d distant) Get(ctx context.Context, key string) (lock.Item, error) {
+	time.Sleep(10 * time.Millisecond)
+	return d.Store.Get(ctx, key)
+}
+
+// A start waits for five reads before it knows where the journal ends.
+func TestHeadIsFoundInFewRoundTrips(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := memstore.New(memstore.Config{})
+		j := open(t, s, lock.DefaultSlots)
+		fill(t, j, 0, 5000)
+		j = open(t, distant{s}, 0)
+		began := time.Now()
+		next, err := j.Next(t.Context())
+		if took := time.Since(began); err != nil || next != 5000 || took > 50*time.Millisecond {
+			t.Errorf("next is %d, after %s: %v", next, took, err)
+		}
+	})
 }
 
 func TestReopenedJournalGoesOn(t *testing.T) {
