@@ -40,6 +40,9 @@ type Store struct {
 	cfg    Config
 	root   string // of the items, with a slash at its end
 	closed atomic.Bool
+	// whole: an ETag that looks like an MD5 and is not that of its content came with the
+	// same content twice. So ETags are something else here.
+	whole atomic.Bool
 }
 
 var (
@@ -207,12 +210,12 @@ func (s *Store) Get(ctx context.Context, key string) (lock.Item, error) {
 }
 
 func (s *Store) get(ctx context.Context, key string) (lock.Item, error) {
-	data, info, err := s.cfg.Objects.Get(ctx, s.key(key), objstore.Range{})
+	data, etag, err := s.object(ctx, s.key(key))
 	if err != nil {
 		return lock.Item{}, err
 	}
 	value, err := unwrap(data)
-	return lock.Item{Key: key, Value: value, Revision: lock.Revision(info.ETag)}, err
+	return lock.Item{Key: key, Value: value, Revision: lock.Revision(etag)}, err
 }
 
 // pageSize is how many items a scan reads where it is not told.
