@@ -100,7 +100,7 @@ var rules = []rule{
 		external: []string{"golang.org/x/sync", "github.com/google/uuid", "github.com/klauspost/compress"},
 	},
 	{pkg: "coordinator/fair", noStd: impure},
-	{pkg: "coordinator/manifest", own: []string{"=twophase", "=tables/objstore"}},
+	{pkg: "coordinator/manifest", own: []string{"=twophase", "=tables/objstore", "internal/ahead"}},
 	{pkg: "coordinator/quota", own: []string{"internal/nearest"}, external: []string{"=golang.org/x/time/rate"}},
 	// OpenTelemetry's API only: where things go is for whoever starts a server.
 	{

@@ -127,3 +127,16 @@ func (c *Catalog) RenewDue(ctx context.Context, most int) (turns int) {
 	}
 	return turns
 }
+
+// Undone is a snapshot by what the fold says, nil where that does not go back far enough, and
+// by the manifests.
+func (c *Catalog) Undone(ctx context.Context, v twophase.SnapshotVersion) (undone, read map[twophase.TableID]twophase.Version, err error) {
+	if set := c.undone(c.latest(), v); set != nil {
+		undone = set.tables
+	}
+	set, err := c.manifests.at(ctx, v)
+	if err != nil {
+		return nil, nil, err
+	}
+	return undone, set.tables, nil
+}

@@ -59,7 +59,7 @@ func (c *Catalog) at(ctx context.Context, v twophase.SnapshotVersion) (*tableSet
 	base, changes, ok := c.back(v)
 	if ok {
 		set = base.forward(changes, v)
-	} else {
+	} else if set = c.undone(set, v); set == nil {
 		var err error
 		if set, err = c.manifests.at(ctx, v); err != nil {
 			return nil, err
@@ -67,6 +67,55 @@ func (c *Catalog) at(ctx context.Context, v twophase.SnapshotVersion) (*tableSet
 	}
 	c.sets.keep(set)
 	return set, nil
+}
+
+// undone is a snapshot below another by what the fold says: of each table that a snapshot
+// between them changed, it is what the newest one before says. A start has no full set in
+// memory, and there may be a thousand manifests since the newest in the warehouse. nil if
+// the fold does not go back far enough.
+func (c *Catalog) undone(from *tableSet, v twophase.SnapshotVersion) (set *tableSet) {
+	c.ledger.read(func(s *twophase.State) {
+		snaps := s.Snapshots()
+		i := sort.Search(len(snaps), func(i int) bool { return snaps[i].Version >= v })
+		if i == len(snaps) || snaps[i].Version != v {
+			return
+		}
+		tables, unknown := maps.Clone(from.tables), map[twophase.TableID]bool{}
+		for _, sn := range snaps[i+1:] {
+			if sn.Version <= from.version {
+				eachChange(sn, func(id twophase.TableID, _ twophase.Version) {
+					unknown[id] = true
+					delete(tables, id)
+				})
+			}
+		}
+		for before := i; len(unknown) > 0; before-- {
+			if before < 0 {
+				return
+			}
+			eachChange(snaps[before], func(id twophase.TableID, at twophase.Version) {
+				if unknown[id] && at != twophase.NoVersion {
+					tables[id] = at
+				}
+				delete(unknown, id)
+			})
+			if snaps[before].Version == s.Rebuilt()+1 {
+				break // it names all tables that there were
+			}
+		}
+		set = &tableSet{version: v, time: snaps[i].Time, tables: tables}
+	})
+	return set
+}
+
+// eachChange yields the tables that a snapshot changed: NoVersion of one that left.
+func eachChange(sn *twophase.Snapshot, yield func(twophase.TableID, twophase.Version)) {
+	for _, t := range sn.Tables {
+		yield(t.Table, t.Version)
+	}
+	for _, id := range sn.Removed {
+		yield(id, twophase.NoVersion)
+	}
 }
 
 // tableSets keeps a few sets: clients that read one snapshot ask for it again and

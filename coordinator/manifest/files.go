@@ -8,6 +8,7 @@ import (
 	"sort"
 	"strings"
 
+	"github.com/txcoord/txcoord/internal/ahead"
 	"github.com/txcoord/txcoord/tables/objstore"
 	"github.com/txcoord/txcoord/twophase"
 )
@@ -91,19 +92,71 @@ func (f Files) List(ctx context.Context, after twophase.SnapshotVersion) iter.Se
 	}
 }
 
+// filesAhead is how many files are read at once.
+const filesAhead = 16
+
 // Follow yields the file of a name, and those that follow it, until one holds a snapshot.
-// Each begins where the one before ended, so that they are found without a listing; the
-// first that is not there ends it with objstore.ErrNotFound.
+// Each begins where the one before ended; the first that is not there ends it with
+// objstore.ErrNotFound. There may be as many as snapshots, so their names are listed, and
+// they are read ahead. What a listing misses is found by its name.
 func (f Files) Follow(ctx context.Context, first, upTo twophase.SnapshotVersion) iter.Seq2[*File, error] {
 	return func(yield func(*File, error) bool) {
-		for first <= upTo {
-			file, err := f.Read(ctx, Name{Snapshot: first})
-			if !yield(file, err) || err != nil {
+		names, err := f.names(ctx, first, upTo)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		reading := ahead.Reader[Name, *File]{AtOnce: filesAhead, Get: f.Read}
+		err = reading.Each(ctx, names, func(n Name, file *File) error {
+			if n.Snapshot == first {
+				first = file.Last() + 1
+				return wanted(yield(file, nil))
+			}
+			return errHole
+		})
+		for (err == nil || errors.Is(err, errHole)) && first <= upTo {
+			file, failed := f.Read(ctx, Name{Snapshot: first})
+			if failed != nil {
+				yield(nil, failed)
 				return
 			}
 			first = file.Last() + 1
+			err = wanted(yield(file, nil))
+		}
+		if err != nil && !errors.Is(err, errHole) && !errors.Is(err, errEnough) {
+			yield(nil, err)
 		}
 	}
+}
+
+// names are those of the files that begin from one snapshot up to another.
+func (f Files) names(ctx context.Context, first, upTo twophase.SnapshotVersion) (names []Name, err error) {
+	if upTo < first+filesAhead {
+		return nil, nil // a listing takes as long as reading some
+	}
+	for n, err := range f.List(ctx, first-1) {
+		if err != nil {
+			return nil, err
+		}
+		if n.Snapshot > upTo {
+			break
+		}
+		if !n.Full && n.Snapshot >= first {
+			names = append(names, n)
+		}
+	}
+	return names, nil
+}
+
+// What ends reading ahead: a file that does not follow on the one before, and a caller that
+// has enough.
+var errHole, errEnough = errors.New("a file does not follow"), errors.New("enough")
+
+func wanted(more bool) error {
+	if more {
+		return nil
+	}
+	return errEnough
 }
 
 // near is how far behind a snapshot the file is looked for at first that holds it: a

@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -176,6 +179,79 @@ func TestTwoDivideDifferently(t *testing.T) {
 	for f, err := range files.Follow(t.Context(), 4, 12) {
 		if f == nil && !errors.Is(err, objstore.ErrNotFound) {
 			t.Errorf("behind the newest: %v", err)
+		}
+	}
+}
+
+// distant is a store behind a network, whose listings may miss a file.
+type distant struct {
+	objstore.Store
+	misses string
+}
+
+func (d distant) Get(ctx context.Context, key string, r objstore.Range) ([]byte, objstore.Info, error) {
+	time.Sleep(20 * time.Millisecond)
+	return d.Store.Get(ctx, key, r)
+}
+
+func (d distant) List(ctx context.Context, o objstore.ListOptions) iter.Seq2[objstore.Entry, error] {
+	return func(yield func(objstore.Entry, error) bool) {
+		time.Sleep(20 * time.Millisecond)
+		for e, err := range d.Store.List(ctx, o) {
+			if !strings.HasSuffix(e.Key, d.misses) && !yield(e, err) {
+				return
+			}
+		}
+	}
+}
+
+// TestFollowReadsAhead: a thousand files of a snapshot each, as between two full maps, are
+// not a thousand round trips. A file that the listing missed is in its place; one that is
+// not there ends it, and so does who has enough.
+func TestFollowReadsAhead(t *testing.T) {
+	h, files := newHistory(1000), newFiles()
+	for i := range h {
+		appendTo(t, files, pack(t, "1", h[i:i+1]...))
+	}
+	follow := func(t *testing.T, misses string, first, upTo, enough twophase.SnapshotVersion) (got []twophase.SnapshotVersion, err error) {
+		synctest.Test(t, func(t *testing.T) {
+			began := time.Now()
+			far := manifest.Files{Store: distant{files.Store, misses}, Folder: files.Folder}
+			for f, failed := range far.Follow(t.Context(), first, upTo) {
+				if err = failed; err != nil {
+					break
+				}
+				if got = append(got, f.First()); f.First() == enough {
+					break
+				}
+			}
+			if took := time.Since(began); misses == "nothing" && took > 1500*time.Millisecond {
+				t.Errorf("%d files took %s", len(got), took)
+			}
+		})
+		return got, err
+	}
+	from := func(first, last twophase.SnapshotVersion) (want []twophase.SnapshotVersion) {
+		for v := first; v <= last; v++ {
+			want = append(want, v)
+		}
+		return want
+	}
+	for _, c := range []struct {
+		misses             string
+		first, upTo, enough twophase.SnapshotVersion
+		want               []twophase.SnapshotVersion
+		missing            bool
+	}{
+		{misses: "nothing", first: 1, upTo: 1000, want: from(1, 1000)},
+		{misses: "nothing", first: 17, upTo: 20, want: from(17, 20)},
+		{misses: "nothing", first: 1, upTo: 1000, enough: 5, want: from(1, 5)},
+		{misses: "00000000000000000990.json", first: 900, upTo: 1000, want: from(900, 1000)},
+		{misses: "nothing", first: 950, upTo: 1020, want: from(950, 1000), missing: true},
+	} {
+		got, err := follow(t, c.misses, c.first, c.upTo, c.enough)
+		if diff := cmp.Diff(c.want, got); diff != "" || errors.Is(err, objstore.ErrNotFound) != c.missing {
+			t.Errorf("%+v: %v (-want +got):\n%s", c, err, diff)
 		}
 	}
 }
