@@ -39,7 +39,7 @@ func (c *Catalog) catchUp(ctx context.Context) error {
 }
 
 // entriesAhead is how many entries a start reads at once.
-const entriesAhead = 32
+const entriesAhead = 64
 
 // foldBegun folds what the journal held when it was opened. A start that read one entry
 // after the other would wait for as many round trips; so the next ones are read and

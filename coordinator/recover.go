@@ -59,7 +59,7 @@ func (c *Catalog) loadCheckpoint(ctx context.Context, at twophase.Checkpointed) 
 
 // segmentsAhead is how many segments are read and decoded at once: over a network reading
 // them is what a start with a long history waits for.
-const segmentsAhead = 16
+const segmentsAhead = 64
 
 // newestCheckpoint is the one that the journal's last entry knows of, in its header
 // or among its records.

@@ -238,10 +238,10 @@ func TestFollowReadsAhead(t *testing.T) {
 		return want
 	}
 	for _, c := range []struct {
-		misses             string
+		misses              string
 		first, upTo, enough twophase.SnapshotVersion
-		want               []twophase.SnapshotVersion
-		missing            bool
+		want                []twophase.SnapshotVersion
+		missing             bool
 	}{
 		{misses: "nothing", first: 1, upTo: 1000, want: from(1, 1000)},
 		{misses: "nothing", first: 17, upTo: 20, want: from(17, 20)},
