@@ -44,7 +44,10 @@ type Config struct {
 	// checkpoints and large payloads.
 	Warehouse string
 	Store     lock.Store
-	Objects   Objects
+	// Journal is the canonical URI of what the store keeps the journal in, if that is where
+	// tables could lie; else empty. No table is taken in or around it.
+	Journal string
+	Objects Objects
 	// LogStore is for tables of mode delta-storage; nil if there shall be none.
 	LogStore LogStore
 	// ReadCheckpoint reads Parquet checkpoints of tables: checkpoint.Read.
@@ -209,6 +212,11 @@ func (c Config) withDefaults() (Config, error) {
 		return c, fmt.Errorf("warehouse %q: %w", c.Warehouse, err)
 	}
 	c.Warehouse = w
+	if c.Journal != "" {
+		if c.Journal, err = tables.CanonicalURI(c.Journal); err != nil {
+			return c, fmt.Errorf("journal %q: %w", c.Journal, err)
+		}
+	}
 	c.Limits = c.Limits.withDefaults()
 	if sized, ok := c.Store.(lock.Sized); ok {
 		c.Limits.MaxEntryBytes = min(c.Limits.MaxEntryBytes, sized.MaxValue())

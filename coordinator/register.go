@@ -71,9 +71,9 @@ func (c *Catalog) probe(ctx context.Context, uri string) error {
 	}
 }
 
-// apart refuses a place that is not a table's own: in or around another table, in a
-// log, or in the catalog's own folder. Clean-up of one would eat the other, and the
-// engines list whole folders. Also refused is a log that a symbolic link leads
+// apart refuses a place that is not a table's own: in or around another table or the
+// journal, in a log, or in the catalog's own folder. Clean-up of one would eat the other
+// (VACUUM removes all that its table does not name), and the engines list whole folders. Also refused is a log that a symbolic link leads
 // elsewhere.
 func (c *Catalog) apart(uri string) error {
 	bad := func(why string) error {
@@ -86,6 +86,9 @@ func (c *Catalog) apart(uri string) error {
 	}
 	if within(c.cfg.Warehouse, uri) {
 		return bad("is or contains the catalog's warehouse")
+	}
+	if j := c.cfg.Journal; j != "" && (within(j, uri) || within(uri, j)) {
+		return bad("lies in, or contains, the place of the catalog's journal")
 	}
 	if other := c.neighbour(uri); other != "" {
 		return bad("lies in, or contains, the table " + other)

@@ -57,6 +57,46 @@ func TestServeOnS3(t *testing.T) {
 	}
 }
 
+// TestNoTableOverTheJournal: VACUUM removes from a table's folder all that the table does not
+// name, and so would take a journal that lies there.
+func TestNoTableOverTheJournal(t *testing.T) {
+	s := servers.StartVersity(t)
+	awsEnvironment(t, s.AccessKey, s.SecretKey)
+	bucket := s.Bucket(t)
+	lake := t.TempDir()
+	for name, c := range map[string]struct {
+		flags  []string
+		refuse []string
+		takes  string
+	}{
+		"a folder of the warehouse": {
+			[]string{"--warehouse", "s3://" + bucket, "--store", "s3://" + bucket + "/parts/journal%25"},
+			[]string{"s3://" + bucket + "/parts/journal%25", "s3://" + bucket + "/parts", "s3://" + bucket + "/parts/journal%25/items"},
+			"s3://" + bucket + "/parts/journal",
+		},
+		"the folder that is meant without one": {
+			[]string{"--warehouse", "s3://" + bucket + "/w", "--allow", "s3://" + bucket + "/txcoord", "--store", "s3://" + bucket},
+			[]string{"s3://" + bucket + "/txcoord", "s3://" + bucket + "/txcoord/default/orders"},
+			"s3://" + bucket + "/txcoord/orders",
+		},
+		"a file": {
+			[]string{"--warehouse", filepath.Join(lake, "w"), "--allow", filepath.Join(lake, "data"), "--store", "bolt:" + filepath.Join(lake, "data", "here", "journal.db")},
+			[]string{filepath.Join(lake, "data", "here"), filepath.Join(lake, "data")},
+			filepath.Join(lake, "data", "beside"),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			one := &server{t: t, env: map[string]string{"TXCOORD_SERVER": serving(t, append(c.flags, "--bucket", "s3://*?region="+s.Region+"&endpoint="+s.Endpoint)...)}}
+			token := strings.TrimSpace(one.ok("tx", "begin", "-o", "id"))
+			for _, at := range c.refuse {
+				one.fails(2, []string{"tables", "create", "t", at, "--schema", schema}, "contains, the place of the catalog's journal", "a folder of its own")
+				one.fails(2, []string{"tx", "create", "t", at, "--schema", schema, "--token", token}, "contains, the place of the catalog's journal")
+			}
+			one.ok("tables", "create", "t", c.takes, "--schema", schema)
+		})
+	}
+}
+
 // TestServeOnGCSAndAzure: one table on each, in one transaction, the journal on one of
 // them and then on the other.
 func TestServeOnGCSAndAzure(t *testing.T) {
@@ -155,7 +195,13 @@ func TestBucketFlagsThatMakeNoSense(t *testing.T) {
 		{"serve", "--warehouse", "s3://bucket/w"},
 		{"serve", "--warehouse", "w", "--store", "s3://bucket/p?region=x"},
 		{"serve", "--warehouse", "w", "--store", "s3://"},
+		{"serve", "--warehouse", "s3://bucket/w", "--store", "s3://bucket/w/_txcoord"},
+		{"serve", "--warehouse", "s3a://bucket/w/", "--store", "s3://bucket/w/_txcoord/default/manifests"},
 	} {
 		wantCode(t, args, txcoord(t, nil, "", append(args, "--listen", "127.0.0.1:0")...), 2)
+	}
+	twice := []string{"serve", "--warehouse", "s3://b/w", "--store", "s3://b/j", "--bucket", "s3://b?regoin=x"}
+	if answer := txcoord(t, nil, "", twice...); strings.Count(answer.stderr, "there is no option") != 1 {
+		t.Errorf("%v says more than once what is wrong: %s", twice, answer.stderr)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/txcoord/txcoord/coordinator"
@@ -173,10 +174,29 @@ func (c *Config) validateLocations() error {
 	_, err := c.BucketFlags.parse()
 	note(err)
 	if c.Store != "" {
-		_, err = c.find(rpc.DefaultCatalog, nothingSet, slog.New(slog.DiscardHandler))
-		note(err)
+		journal, err := c.find(rpc.DefaultCatalog, nothingSet, slog.New(slog.DiscardHandler))
+		if note(err); err == nil {
+			note(c.besideManifests(journal))
+		}
 	}
-	return allOf(all...)
+	return once(allOf(all...))
+}
+
+// besideManifests refuses a journal in the folder of the catalogs' own objects, whose names
+// would be taken for the others'. A file has a name that is none of theirs.
+func (c *Config) besideManifests(journal *journalStore) error {
+	if !journal.shared || journal.place == "" {
+		return nil
+	}
+	at, err := tables.CanonicalURI(journal.place)
+	if err != nil {
+		return usage("--store", c.Store, err.Error())
+	}
+	own := c.Warehouse + "/_txcoord"
+	if at == own || strings.HasPrefix(at, own+"/") {
+		return usage("--store", c.Store, "manifests are below "+own+": give the journal a folder of its own")
+	}
+	return nil
 }
 
 // nothingSet is an environment without variables.

@@ -81,7 +81,7 @@ func openOn(ctx context.Context, c *Config, catalog, address string, objects *ob
 		created: created, shared: journal.shared,
 	}
 	r.config = coordinator.Config{
-		Name: catalog, Warehouse: c.Warehouse, Store: store, Objects: objects, ReadCheckpoint: checkpoint.Read,
+		Name: catalog, Warehouse: c.Warehouse, Store: store, Journal: journal.place, Objects: objects, ReadCheckpoint: checkpoint.Read,
 		LogStore: logs, SharedStore: journal.shared, WarehouseMoved: c.WarehouseMoved, Address: address,
 		Version: version(), Limits: c.coordinator, Maintain: c.maintenance(), Boot: bootClock(), Telemetry: c.recorder, Log: log,
 	}

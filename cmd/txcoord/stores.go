@@ -80,6 +80,8 @@ type storeSpec struct {
 type journalStore struct {
 	// name is for people; it holds no secret.
 	name string
+	// place is the URI of the folder or file that it is in; empty where it is in neither.
+	place string
 	// shared: any number of processes may serve from it.
 	shared bool
 	open   func(context.Context) (lock.Store, error)
@@ -205,7 +207,7 @@ func boltJournal(s storeSpec) (*journalStore, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &journalStore{name: "file " + path, open: func(context.Context) (lock.Store, error) {
+	return &journalStore{name: "file " + path, place: path, open: func(context.Context) (lock.Store, error) {
 		if s.readOnly {
 			return openBoltReadOnly(path)
 		}

@@ -45,7 +45,11 @@ func bucketJournal(s storeSpec) (*journalStore, error) {
 		}
 		return bucketStore{store, b}, nil
 	}
-	return &journalStore{name: "objects below " + p.root + "/" + prefix, shared: true, open: open}, nil
+	at := s.Store
+	if p.key == "" {
+		at = p.root + "/" + prefix
+	}
+	return &journalStore{name: "objects below " + p.root + "/" + prefix, place: at, shared: true, open: open}, nil
 }
 
 // bucketStore closes the bucket with the journal.
