@@ -31,7 +31,7 @@ func (c *configCheckCommand) Run(_ context.Context, s *session) error {
 // itself ends at the first of these that it finds something of, as nothing is known of what
 // follows; here it is looked at what is left without it.
 func mistakesIn(s *session, path string) error {
-	flags, err := flagsOfServe(s)
+	flags, err := flagsOfServers(s)
 	if err != nil {
 		return err
 	}
@@ -55,8 +55,8 @@ func mistakesIn(s *session, path string) error {
 	return once(originsOf(file, flags, s.env).name(allOf(wrong, err)))
 }
 
-// flagsOfServe are those that a configuration may set.
-func flagsOfServe(s *session) (fileFlags, error) {
+// flagsOfServers are those that a configuration may set.
+func flagsOfServers(s *session) (fileFlags, error) {
 	bare := *s
 	bare.env = nothingSet
 	var grammar commands
@@ -64,11 +64,7 @@ func flagsOfServe(s *session) (fileFlags, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, err := parser.Parse([]string{"serve", "--warehouse", os.TempDir()})
-	if err != nil {
-		return nil, usageOf(err)
-	}
-	return serveFlags(ctx), nil
+	return flagsOfFile(parser.Model), nil
 }
 
 // usable is what a file and the environment say, without values that are none.

@@ -22,12 +22,13 @@ import (
 // BeforeResolve reads the configuration file. What is given as a flag counts first,
 // then the environment, then the file, then the default.
 func (c *Config) BeforeResolve(ctx *kong.Context, s *session) error {
-	return takeFile(ctx, s, serveFlags(ctx))
+	return takeFile(ctx, s)
 }
 
-// takeFile fills what a command has of serve's flags, which are given, from a file.
-func takeFile(ctx *kong.Context, s *session, flags fileFlags) error {
+// takeFile fills what a command has of servers' flags from a file.
+func takeFile(ctx *kong.Context, s *session) error {
 	var file configFile
+	flags := flagsOfFile(ctx.Model)
 	if path := configPath(ctx, s.env); path != "" {
 		var err error
 		if file, err = readConfig(path, flags); err != nil {
@@ -76,6 +77,21 @@ type fileFlags map[string]*kong.Flag
 // notInFile are flags that say something about one start, not about a server.
 var notInFile = []string{"config", "help", "list-limits", "warehouse-moved"}
 
+// flagsOfFile are those of serve and of sidecar: one file is for both, and for the commands that
+// open a server's store themselves, and each takes what it has.
+func flagsOfFile(grammar *kong.Application) fileFlags {
+	out := fileFlags{}
+	out.add(grammar.Node)
+	for _, server := range []string{"sidecar", "serve"} { // what both have is serve's
+		for _, command := range grammar.Children {
+			if command.Name == server {
+				out.add(command)
+			}
+		}
+	}
+	return out
+}
+
 // serveFlags are those of the command that is parsed.
 func serveFlags(ctx *kong.Context) fileFlags {
 	out := fileFlags{}
@@ -104,14 +120,7 @@ type FromFile struct {
 
 // BeforeResolve reads the file.
 func (*FromFile) BeforeResolve(ctx *kong.Context, s *session) error {
-	flags := fileFlags{}
-	flags.add(ctx.Model.Node)
-	for _, command := range ctx.Model.Children {
-		if command.Name == "serve" {
-			flags.add(command)
-		}
-	}
-	return takeFile(ctx, s, flags)
+	return takeFile(ctx, s)
 }
 
 // configFile is what a configuration file says; what could not be read has no value.
@@ -336,7 +345,7 @@ func effective(s *session, path string) (*Config, []setting, error) {
 	}
 	var file configFile
 	if path = configPath(ctx, s.env); path != "" {
-		if file, err = readConfig(path, serveFlags(ctx)); err != nil {
+		if file, err = readConfig(path, flagsOfFile(ctx.Model)); err != nil {
 			return nil, nil, err
 		}
 	}

@@ -134,6 +134,25 @@ func TestConfigCheckNamesAllMistakes(t *testing.T) {
 	wantCode(t, nil, txcoord(t, map[string]string{"TXCOORD_METRICS_TABLES": "5"}, "", "config", "check", path), 0)
 }
 
+// One file is for serve, for sidecar, and for the commands that take a server's: what one of them
+// has not is no mistake.
+func TestAFileIsForAllServers(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "c.yaml")
+	text := fmt.Sprintf("warehouse: %s\nlisten: 127.0.0.1:0\nhand-over: ", filepath.Join(dir, "w"))
+	put(t, path, text+"2s\n")
+	wantCode(t, nil, txcoord(t, nil, "", "config", "check", path), 0)
+	wantCode(t, nil, txcoord(t, nil, "", "config", "print", path), 0)
+	one := &server{t: t, env: map[string]string{"TXCOORD_SERVER": serving(t, "--config", path)}}
+	one.ok("status")
+	wantCode(t, nil, txcoord(t, nil, "", "fsck", "--config", path), 6, "has it open")
+	wantCode(t, nil, txcoord(t, nil, "", "serve", "--hand-over", "2s", "--warehouse", dir), 2, "--hand-over")
+	put(t, path, text+"soon\n")
+	wantCode(t, nil, txcoord(t, nil, "", "config", "check", path), 2, "line 3: hand-over: ")
+	put(t, path, text+"-2s\n")
+	wantCode(t, nil, txcoord(t, nil, "", "sidecar", "--config", path), 2, "line 3: hand-over: ", "0 or more")
+}
+
 func TestServeReadsItsFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "c.yaml")
@@ -237,11 +256,7 @@ func TestConfigurationPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, err := parser.Parse([]string{"serve", "--warehouse", "/x"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	flags := serveFlags(ctx)
+	flags := flagsOfFile(parser.Model)
 	var b strings.Builder
 	b.WriteString(configurationHead)
 	for _, name := range sortedKeys(flags) {
@@ -276,7 +291,7 @@ func TestConfigurationPage(t *testing.T) {
 
 const configurationHead = `# Configuration
 
-Generated from the code. ` + "`txcoord serve`" + ` takes each value as a flag (` + "`--listen`" + `), from a variable, or from a YAML file (` + "`--config`" + `, or
+Generated from the code. ` + "`txcoord serve`" + ` and ` + "`txcoord sidecar`" + ` take each value as a flag (` + "`--listen`" + `), from a variable, or from a YAML file (` + "`--config`" + `, or
 ` + "`TXCOORD_CONFIG`" + `) whose keys are the flags' names. A flag counts before its variable, a variable before the file, the file before the default. Keys that are
 not known are refused, with their line. Relative paths in the file are taken from the file's folder.
 ` + "`txcoord fsck`" + `, ` + "`rebuild`" + ` and ` + "`store`" + ` take what they have of it from the same file. Secrets stand in files of their own, or in variables, never in this one.

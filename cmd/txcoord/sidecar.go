@@ -9,7 +9,7 @@ import (
 // only its own machine, or pod, reaches. Other replicas need not be able to reach it.
 type sidecarCommand struct {
 	Config     `embed:""`
-	HandOver   time.Duration `help:"At the end, how long to go on publishing what was decided here. What is left then is published by another server of the catalog, or by the next one." default:"5s"`
+	HandOver   time.Duration `help:"A sidecar: at the end, how long to go on publishing what was decided here. What is left then is published by another server of the catalog, or by the next one." default:"5s"`
 	ListLimits listLimits    `help:"List the limits that --limit sets, and end."`
 }
 
