@@ -75,13 +75,20 @@ type counter struct {
 	options map[labels][]metric.AddOption
 }
 
+// counter begins each of its series at 0: of one that appears with its first event a rate does
+// not know that, and an expression with one that is not there yet has no value, whatever the
+// others say.
 func (m *Metric) counter(meter metric.Meter, common attribute.KeyValue) (counter, error) {
 	in, err := meter.Int64Counter(m.Name, metric.WithUnit(m.Unit), metric.WithDescription(m.About))
 	c := counter{in: in, options: map[labels][]metric.AddOption{}}
+	if err != nil {
+		return c, err
+	}
 	for _, at := range m.combinations() {
 		c.options[at] = []metric.AddOption{metric.WithAttributeSet(m.set(common, at))}
+		c.add(context.Background(), 0, at)
 	}
-	return c, err
+	return c, nil
 }
 
 func (c *counter) add(ctx context.Context, n int64, at labels) {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"testing"
 	"time"
 
@@ -97,6 +98,20 @@ func TestSeriesAreBounded(t *testing.T) {
 	for _, info := range []string{"Apache-Spark/4.0.1 Delta-Lake/4.0.0", "delta-rs:py-1.1.4", "", "Kernel-4.0.0/x"} {
 		r.Foreign(info)
 	}
+	got := counted(t, reader)
+	maps.DeleteFunc(got["txcoord.foreign.commits"], func(_ string, n int64) bool { return n == 0 }) // those that made none
+	tables, engines := got["txcoord.table.versions"], got["txcoord.foreign.commits"]
+	if len(tables) != 4 || tables["table-0"] != 1 || tables["other"] != 97 {
+		t.Errorf("versions by table: %v", tables)
+	}
+	if len(engines) != 5 || engines["other"] != 100 || engines["spark"] != 1 || engines["delta-rs"] != 1 || engines["kernel"] != 1 || engines["unnamed"] != 1 {
+		t.Errorf("commits by engine: %v", engines)
+	}
+}
+
+// counted are the counters by the value of their label, if they have one.
+func counted(t *testing.T, reader *metric.ManualReader) map[string]map[string]int64 {
+	t.Helper()
 	var all metricdata.ResourceMetrics
 	if err := reader.Collect(t.Context(), &all); err != nil {
 		t.Fatal(err)
@@ -109,19 +124,36 @@ func TestSeriesAreBounded(t *testing.T) {
 		}
 		got[m.Name] = map[string]int64{}
 		for _, p := range sum.DataPoints {
+			label := ""
 			for _, kv := range p.Attributes.ToSlice() {
 				if kv.Key != "catalog" {
-					got[m.Name][kv.Value.AsString()] = p.Value
+					label = kv.Value.AsString()
 				}
 			}
+			got[m.Name][label] = p.Value
 		}
 	}
-	tables, engines := got["txcoord.table.versions"], got["txcoord.foreign.commits"]
-	if len(tables) != 4 || tables["table-0"] != 1 || tables["other"] != 97 {
-		t.Errorf("versions by table: %v", tables)
-	}
-	if len(engines) != 5 || engines["other"] != 100 || engines["spark"] != 1 || engines["delta-rs"] != 1 || engines["kernel"] != 1 || engines["unnamed"] != 1 {
-		t.Errorf("commits by engine: %v", engines)
+	return got
+}
+
+// An alert on aborts beside commits has no value where the commits' counter is not there, as where
+// all of a replica's transactions were aborted since its start.
+func TestCountersBeginAtNothing(t *testing.T) {
+	_, reader := newRecorder(t, 3)
+	got := counted(t, reader)
+	for _, m := range telemetry.Metrics() {
+		series := 1
+		for _, l := range m.Labels {
+			series *= len(l.Values) // of tables there are none yet
+		}
+		if m.Kind == telemetry.Counter && len(got[m.Name]) != series {
+			t.Errorf("%s has %d series at the start, want %d", m.Name, len(got[m.Name]), series)
+		}
+		for label, n := range got[m.Name] {
+			if n != 0 {
+				t.Errorf("%s begins at %d for %q", m.Name, n, label)
+			}
+		}
 	}
 }
 
