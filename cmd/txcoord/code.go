@@ -16,7 +16,7 @@ func readingCode(engine, catalog string, snap *txcoordv1.Snapshot) string {
 	e := engines[engine]
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
-	line("%s snapshot %d of catalog %s, %s", e.comment, snap.GetVersion(), oneLine(catalog), clock(snap.GetTimestamp()))
+	line("%s snapshot %d of catalog %s, %s", e.comment, snap.GetVersion(), oneLine(catalog), exact(snap.GetTimestamp()))
 	for _, l := range e.before {
 		line("%s", l)
 	}

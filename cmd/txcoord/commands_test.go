@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -317,6 +318,15 @@ func TestSnapshotCommands(t *testing.T) {
 	}
 	at := snap.Snapshot.Timestamp.Format(time.RFC3339Nano)
 	same(t, "5\n", s.ok("snapshot", "get", "--time", at, "-o", "id"))
+	for n := 1; n <= 5; n++ { // and by what is shown to people one of that time is found
+		time := regexp.MustCompile(`time +\S+`)
+		shown := time.FindString(s.ok("snapshot", "get", "--version", fmt.Sprint(n)))
+		at := strings.Fields(shown)[1]
+		same(t, shown, time.FindString(s.ok("snapshot", "get", "--time", at)))
+		if list := s.ok("snapshot", "list"); !strings.Contains(list, " "+at+" ") {
+			t.Errorf("the list does not have the time %s of snapshot %d:\n%s", at, n, list)
+		}
+	}
 	same(t, "2\n", s.ok("snapshot", "get", "--version", "2", "-o", "id"))
 	if got := s.ok("snapshot", "get"); !strings.Contains(got, " ok ") {
 		t.Errorf("the newest one: %s", got)

@@ -124,6 +124,15 @@ func clock(t *timestamppb.Timestamp) string {
 	return t.AsTime().Format(time.RFC3339)
 }
 
+// exact is a time by which something can be asked for, without the loss of what stands behind
+// the second; empty if it is unset.
+func exact(t *timestamppb.Timestamp) string {
+	if t == nil {
+		return ""
+	}
+	return t.AsTime().Format(time.RFC3339Nano)
+}
+
 // since is a time up to which something may have been forgotten.
 func since(t *timestamppb.Timestamp) string {
 	if t != nil && t.AsTime().Unix() <= 0 {

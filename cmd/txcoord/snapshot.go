@@ -64,7 +64,7 @@ func (s *session) showSnapshot(a *txcoordv1.GetSnapshotResponse, newest bool) er
 	snap := a.GetSnapshot()
 	return s.show(a, []string{fmt.Sprint(snap.GetVersion())}, func(g *grid) {
 		g.pair("snapshot", snap.GetVersion())
-		g.pair("time", snap.GetTimestamp())
+		g.pair("time", exact(snap.GetTimestamp()))
 		if n := snap.GetAdded(); n > 0 {
 			g.pair("added", fmt.Sprintf("%d later snapshots, whose rounds were opened by then", n))
 		}
@@ -132,7 +132,7 @@ func (s *session) showSnapshots(all *txcoordv1.ListSnapshotsResponse) error {
 func changeHeader(g *grid) { g.row("SNAPSHOT", "TIME", "KIND", "TRANSACTIONS", "TABLES") }
 
 func changeRow(g *grid, c *txcoordv1.SnapshotChange) {
-	g.row(c.GetVersion(), c.GetTimestamp(), c.GetKind(), len(c.GetTransactions()), tableChanges(c.GetTables()))
+	g.row(c.GetVersion(), exact(c.GetTimestamp()), c.GetKind(), len(c.GetTransactions()), tableChanges(c.GetTables()))
 }
 
 // tableChanges is "orders@12, items@8": what to read from then on.
@@ -255,11 +255,11 @@ func (s *session) showChange(c *txcoordv1.SnapshotChange, first bool) error {
 		return s.lines([]string{fmt.Sprint(c.GetVersion())})
 	}
 	if first {
-		if _, err := fmt.Fprintf(s.out, "%-10s%-22s%-13s%-14s%s\n", "SNAPSHOT", "TIME", "KIND", "TRANSACTIONS", "TABLES"); err != nil {
+		if _, err := fmt.Fprintf(s.out, "%-10s%-26s%-13s%-14s%s\n", "SNAPSHOT", "TIME", "KIND", "TRANSACTIONS", "TABLES"); err != nil {
 			return err
 		}
 	}
-	_, err := fmt.Fprintf(s.out, "%-10d%-22s%-13s%-14d%s\n", c.GetVersion(), clock(c.GetTimestamp()), c.GetKind(),
+	_, err := fmt.Fprintf(s.out, "%-10d%-26s%-13s%-14d%s\n", c.GetVersion(), exact(c.GetTimestamp()), c.GetKind(),
 		len(c.GetTransactions()), printable(tableChanges(c.GetTables())))
 	return err
 }
