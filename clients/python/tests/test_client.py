@@ -19,7 +19,8 @@ import pyarrow as pa
 from deltalake import DeltaTable
 
 import txcoord
-from txcoord.v1 import operations_pb2, tables_pb2, transactions_pb2
+from txcoord import arrow
+from txcoord.v1 import operations_pb2, snapshots_pb2, tables_pb2, transactions_pb2
 
 from server import Server
 
@@ -268,6 +269,31 @@ class ClientTest(unittest.TestCase):
             self.assertEqual(len(files), 1)
             if "%" not in folder:  # delta-rs 1.6 does not find its own tables in such folders
                 self.assertEqual(self.rows(name).num_rows, 2)
+
+    def test_azure(self):
+        abfss, az = "abfss://c@a.dfs.core.windows.net/t/p%2520q", "az://c/t/p%2520q"
+        self.assertEqual([arrow.path_of(abfss), arrow.path_of(az)], ["c/t/p%20q"] * 2)
+        with unittest.mock.patch.dict(os.environ, {"AZURE_STORAGE_ACCOUNT": "a"}):
+            for uri in (abfss, az):
+                filesystem, path = arrow._open(uri)
+                self.assertEqual((filesystem.type_name, path), ("abfs", "c/t/p%20q"))
+        with unittest.mock.patch.dict(os.environ, {"AZURE_STORAGE_ACCOUNT": ""}):
+            with self.assertRaisesRegex(ValueError, "az://c/t.*set AZURE_STORAGE_ACCOUNT, or give filesystem"):
+                arrow._open(az)
+
+    def test_which_snapshot(self):
+        self.client.transact("one", lambda tx: tx.append("items", items(1)))
+        cut = self.client.snapshot()
+        self.client.snapshots.TagSnapshot(snapshots_pb2.TagSnapshotRequest(tag="eod", snapshot_version=cut.version))
+        self.client.transact("two", lambda tx: tx.append("items", items(2)))
+        for chosen in ({"version": cut.version}, {"tag": "eod"}, {"timestamp": cut.timestamp}):
+            self.assertEqual(self.client.snapshot(**chosen).versions, cut.versions, chosen)
+        abroad = cut.timestamp.astimezone(datetime.timezone(datetime.timedelta(hours=9)))
+        self.assertEqual(self.client.snapshot(timestamp=abroad).version, cut.version)
+        with self.assertRaisesRegex(ValueError, "version and tag are given"):
+            self.client.snapshot(version=1, tag="eod")
+        with self.assertRaisesRegex(ValueError, "has no time zone"):  # and was taken for UTC
+            self.client.snapshot(timestamp=datetime.datetime.now())
 
     def test_tls_on_one_side(self):
         trusting = grpc.ssl_channel_credentials()

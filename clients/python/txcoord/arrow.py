@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import time
 import urllib.parse
 import uuid
@@ -74,7 +75,8 @@ def write(described: Any, data: Any, prefix: str, *, filesystem: Any = None, com
 
 def path_of(uri: str) -> str:
     """Where a table lies in its file system. The catalog's URIs are spelled out but for `%`, `?` and `#`."""
-    return urllib.parse.unquote(uri[len("file://"):] if uri.startswith("file://") else uri.split("://", 1)[1])
+    authority, slash, key = uri.split("://", 1)[1].partition("/")
+    return authority.split("@")[0] + slash + urllib.parse.unquote(key)  # abfss://CONTAINER@ACCOUNT…
 
 
 def _open(uri: str) -> Tuple[Any, str]:
@@ -82,8 +84,14 @@ def _open(uri: str) -> Tuple[Any, str]:
 
     if uri.startswith("file://"):
         return LocalFileSystem(), path_of(uri)
-    bucket = uri.replace("s3a://", "s3://", 1).split("/", 3)[:3]  # the path behind it may hold what a URI may not
-    return FileSystem.from_uri("/".join(bucket))[0], path_of(uri)
+    scheme, rest = uri.split("://", 1)
+    bucket = rest.split("/", 1)[0]  # the path behind it may hold what a URI may not
+    if scheme == "az":
+        account = os.environ.get("AZURE_STORAGE_ACCOUNT")
+        if not account:
+            raise ValueError(f"{uri} names no storage account: set AZURE_STORAGE_ACCOUNT, or give filesystem, a pyarrow.fs.AzureFileSystem")
+        scheme, bucket = "abfss", f"{account}@{bucket}"
+    return FileSystem.from_uri(f"{scheme}://{bucket}")[0], path_of(uri)
 
 
 # A folder's name may be so long on common file systems, with room for an escape.

@@ -118,7 +118,13 @@ class Client:
         self, tables: Sequence[str] = (), *, version: Optional[int] = None, tag: Optional[str] = None, timestamp: Any = None
     ) -> Snapshot:
         """The versions of tables that belong together: the latest, or those of a snapshot version,
-        of a tag, or of a time (an aware ``datetime``). Never older than what this client has seen."""
+        of a tag, or of a time (an aware ``datetime``), by one of them. Never older than what this
+        client has seen, where none is given."""
+        given = [name for name, v in (("version", version), ("tag", tag), ("timestamp", timestamp)) if v is not None]
+        if len(given) > 1:
+            raise ValueError(f"{' and '.join(given)} are given: a snapshot is chosen by one of them")
+        if timestamp is not None and timestamp.utcoffset() is None:
+            raise ValueError(f"timestamp {timestamp} has no time zone: give one, as in datetime.now(timezone.utc)")
         request = snapshots_pb2.GetSnapshotRequest(tables=tables)
         if version is not None:
             request.version = version

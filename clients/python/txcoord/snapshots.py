@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timezone
 from typing import Any, Dict, Iterator, Mapping, Optional
 
 from txcoord.arrow import path_of
@@ -13,13 +13,14 @@ class Snapshot(Mapping[str, snapshots_pb2.SnapshotTable]):
     """Tables by name, each with the Delta version to read. Every transaction is in all of its
     tables, or in none.
 
-    ``version`` counts from 1 (0: the catalog has no snapshot yet); ``timestamp`` is UTC.
+    ``version`` counts from 1 (0: the catalog has no snapshot yet); ``timestamp`` is an aware
+    ``datetime`` in UTC.
     """
 
     def __init__(self, snapshot: snapshots_pb2.Snapshot) -> None:
         self.message = snapshot
         self.version: int = snapshot.version
-        self.timestamp: datetime = snapshot.timestamp.ToDatetime()
+        self.timestamp: datetime = snapshot.timestamp.ToDatetime(timezone.utc)
         self._tables: Dict[str, snapshots_pb2.SnapshotTable] = {t.name: t for t in snapshot.tables}
 
     def __repr__(self) -> str:

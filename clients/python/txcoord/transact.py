@@ -6,6 +6,7 @@ import json
 import threading
 import time
 import uuid
+from datetime import timezone
 from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Tuple, Union
 
 from txcoord import arrow as _arrow
@@ -64,7 +65,7 @@ class Tx:
         self._client, self._lock = client, threading.Lock()
         self.key, self.attempt = key, attempt
         self.id, self.token = begun.transaction_id, begun.token
-        self.deadline = begun.deadline.ToDatetime()
+        self.deadline = begun.deadline.ToDatetime(timezone.utc)
         self._tables: Dict[str, List[str]] = {}
         self._reads: List[pb.ReadParticipant] = []
         self._releases: List[str] = []
@@ -118,7 +119,7 @@ class Tx:
         request = pb.BeginRequest(token=self.token)
         request.ttl.FromNanoseconds(int(ttl * 1e9))
         begun = self._client.transactions.Begin(request)
-        self.token, self.deadline = begun.token, begun.deadline.ToDatetime()
+        self.token, self.deadline = begun.token, begun.deadline.ToDatetime(timezone.utc)
 
     def _stage(self, header: Dict[str, Any], actions: bytes, name: str) -> pb.StagedPart:
         if len(actions) <= _STREAM_ABOVE:
