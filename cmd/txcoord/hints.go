@@ -28,20 +28,21 @@ func hintOf(err error) string {
 	if errors.As(err, &h) {
 		return h.hint
 	}
-	return frozenHint(err)
-}
-
-// frozenHint says where to read on about a table that takes no commits.
-func frozenHint(err error) string {
 	var e *client.Error
-	if !errors.As(err, &e) || e.Reason != "TABLE_FROZEN" {
+	if !errors.As(err, &e) {
 		return ""
 	}
-	name := "NAME"
-	if table := e.Frozen.GetTable(); table != "" {
-		name = shellWord(table)
+	switch e.Reason { // that any command may meet
+	case "TABLE_FROZEN":
+		name := "NAME"
+		if table := e.Frozen.GetTable(); table != "" {
+			name = shellWord(table)
+		}
+		return "Why, since when, and what to do about it: txcoord tables why " + name
+	case "CATALOG_NOT_FOUND":
+		return "Which one it is: --catalog NAME, or TXCOORD_CATALOG, as the server was started with."
 	}
-	return "Why, since when, and what to do about it: txcoord tables why " + name
+	return ""
 }
 
 // tableOfError stands in a hint for the name of the table that the error is about.

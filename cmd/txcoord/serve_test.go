@@ -86,7 +86,7 @@ func TestServeTellsItsAddress(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	env := map[string]string{"TXCOORD_SERVER": address}
-	wantCode(t, nil, txcoord(t, env, "", "status"), 3, "CATALOG_NOT_FOUND")
+	wantCode(t, nil, txcoord(t, env, "", "status"), 3, "CATALOG_NOT_FOUND", "give the name of the one that this server serves", "--catalog NAME, or TXCOORD_CATALOG")
 	wantCode(t, nil, txcoord(t, env, "", "status", "--catalog", "sales"), 0)
 	cancel()
 	if code := <-ended; code != 0 {

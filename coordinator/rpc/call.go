@@ -99,7 +99,7 @@ func (s *service) catalog(ctx context.Context, q request) (Catalog, *standing, e
 func NoCatalog(name string) error {
 	return &coordinator.Error{
 		Reason:  coordinator.CatalogNotFound,
-		Message: fmt.Sprintf("no catalog %q here", text(name, maxValue)),
+		Message: fmt.Sprintf("no catalog %q here; give the name of the one that this server serves", text(name, maxValue)),
 	}
 }
 
