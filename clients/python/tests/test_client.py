@@ -363,6 +363,39 @@ class ClientTest(unittest.TestCase):
         self.client.transact("after", lambda tx: tx.append("items", pa.table({"order_id": [1], "vat": [0.2]})))
         self.assertEqual(self.rows("items").to_pylist(), [{"order_id": 1, "amount": None, "vat": 0.2}])
 
+    def test_new_tables_with_rows(self):
+        place = os.path.join(self.server.warehouse, "a new")
+
+        def work(tx):
+            new = transactions_pb2.NewTable(uri=place, schema_json=json.dumps(ORDERS), partition_columns=["day"])
+            tx.create("new", new, rows=orders(1, 2, 3))
+            tx.append("items", items(1, 2, 3))
+
+        result = self.client.transact("with-rows", work)
+        self.assertEqual(result.versions, {"new": 0, "items": 1})
+        cut = self.client.snapshot()
+        self.assertEqual(sorted(self.rows("new", cut)["id"].to_pylist()), [1, 2, 3])
+        self.assertEqual(self.rows("items", cut).num_rows, 3)
+        self.client.transact("more-rows", lambda tx: tx.append("new", orders(4)))
+        self.assertEqual(self.rows("new").num_rows, 4)
+
+        def twice(tx):
+            tx.create("again", transactions_pb2.NewTable(uri=place + "3", schema_json=json.dumps(ITEMS)))
+            tx.append("again", items(1))
+
+        with self.assertRaisesRegex(ValueError, "again begins in this transaction: give its rows to create"):
+            self.client.transact("twice", twice)
+        for words, uri, schema, properties, actions in (
+            ("is no location", "beside", ITEMS, {}, b""),
+            ("actions and rows are given", place + "2", ITEMS, {}, b"{}"),
+            ("rows have to be checked", place + "2", ITEMS, {"delta.constraints.c": "amount > 0"}, b""),
+            ("CURRENT_DEFAULT", place + "2", {"type": "struct", "fields": [{**ITEMS["fields"][0], "metadata": {"CURRENT_DEFAULT": "7"}}]}, {}, b""),
+        ):
+            table = transactions_pb2.NewTable(uri=uri, schema_json=json.dumps(schema), properties=properties)
+            with self.assertRaisesRegex(ValueError, words):
+                self.client.transact(words, lambda tx: tx.create("no", table, actions, rows=items(1)))
+        self.assertFalse(os.path.exists(place + "2"))
+
     def test_a_refused_client_says_that_it_has_no_token(self):
         access = os.path.join(self.server.folder, "access.yaml")
         with open(access, "w", encoding="utf-8") as file:

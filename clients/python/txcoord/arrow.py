@@ -12,6 +12,8 @@ from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
 
+from txcoord.v1 import tables_pb2
+
 # Writer features that ask nothing of who only adds files with plain columns.
 _PLAIN = {
     "appendOnly", "changeDataFeed", "checkConstraints", "columnMapping", "deletionVectors", "domainMetadata", "generatedColumns",
@@ -19,7 +21,7 @@ _PLAIN = {
 }
 # Of these, what a table must not make use of: the values of its rows would have to be computed
 # or checked, or its columns have other names in files.
-_COLUMN_KEYS = ("delta.generationExpression", "delta.identity.start", "delta.invariants")
+_COLUMN_KEYS = ("delta.generationExpression", "delta.identity.start", "delta.invariants", "CURRENT_DEFAULT")
 
 _ARROW = {
     "string": "string", "long": "int64", "integer": "int32", "short": "int16", "byte": "int8", "float": "float32",
@@ -71,6 +73,18 @@ def write(described: Any, data: Any, prefix: str, *, filesystem: Any = None, com
             "modificationTime": int(time.time() * 1000), "dataChange": True, "stats": json.dumps(_stats(pa, part)),
         }})
     return adds
+
+
+def described(name: str, table: Any) -> Any:
+    """A table that is still to be made (``NewTable``), for ``write``."""
+    uri = f"file://{urllib.parse.quote(table.uri)}" if table.uri.startswith("/") else table.uri
+    scheme, separator, rest = uri.partition("://")
+    if not separator:
+        raise ValueError(f"{name}: uri {table.uri!r} is no location: give an absolute path, or a URI such as s3://bucket/path")
+    if scheme in ("s3a", "s3n"):
+        uri = f"s3://{rest}"
+    state = tables_pb2.TableState(schema_json=table.schema_json, partition_columns=table.partition_columns, properties=table.properties)
+    return tables_pb2.DescribeTableResponse(table=tables_pb2.Table(name=name, uri=uri), state=state)
 
 
 def path_of(uri: str) -> str:

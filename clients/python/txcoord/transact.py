@@ -7,7 +7,7 @@ import threading
 import time
 import uuid
 from datetime import timezone
-from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Tuple, Union
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Set, Tuple, Union
 
 from txcoord import arrow as _arrow
 from txcoord import errors
@@ -69,6 +69,7 @@ class Tx:
         self._tables: Dict[str, List[str]] = {}
         self._reads: List[pb.ReadParticipant] = []
         self._releases: List[str] = []
+        self._new: Set[str] = set()
         #: The abort is recorded.
         self.aborted = False
         #: The attempt was given up, and perhaps its abort is not recorded.
@@ -84,8 +85,15 @@ class Tx:
         """
         return self._stage({"table": table, "read": read or blind()}, _lines(actions), "")
 
-    def create(self, name: str, table: pb.NewTable, actions: Actions = b"") -> pb.StagedPart:
-        """Makes a new table part of the transaction, with the actions of its version 0."""
+    def create(self, name: str, table: pb.NewTable, actions: Actions = b"", rows: Any = None, **options: Any) -> pb.StagedPart:
+        """Makes a new table part of the transaction, with the actions of its version 0, or with
+        ``rows``, an Arrow table that is written as ``append`` does, with its ``options``."""
+        if rows is not None:
+            if actions:
+                raise ValueError(f"{name}: actions and rows are given: rows are written as files, and their actions made, by create itself")
+            actions = _arrow.write(_arrow.described(name, table), rows, self.id, **options)
+        with self._lock:
+            self._new.add(name)
         return self._stage({"table": name, "create": table}, _lines(actions), name)
 
     def alter(self, table: str, change: pb.TableAlteration, actions: Actions = b"") -> pb.StagedPart:
@@ -98,6 +106,8 @@ class Tx:
 
         Needs pyarrow, and access to the folder. See ``txcoord.arrow.write``.
         """
+        if table in self._new:
+            raise ValueError(f"table {table} begins in this transaction: give its rows to create (rows=…)")
         described = self._client.tables.DescribeTable(tables_pb2.DescribeTableRequest(table=table))
         if described.table.HasField("freeze"):
             raise errors.frozen(described.table)
