@@ -17,14 +17,19 @@ const probeKeys = "probe/"
 
 // Probe sees that a store honours conditions, also those of writers that race: there
 // are servers that accept a condition and do not look at it. It writes one key of
-// its own and removes it. ErrUnfit if two writers can win.
+// its own and removes it. ErrUnfit if two writers can win. Of an Upkept store it sees that
+// it can be kept up.
 func Probe(ctx context.Context, store Store) (err error) {
 	key := probeKeys + rand.Text()
 	rev, err := race(ctx, store, key)
 	if err == nil {
 		err = probeRevision(ctx, store, key, rev)
 	}
-	return errors.Join(err, store.Delete(ctx, key))
+	err = errors.Join(err, store.Delete(ctx, key))
+	if u, ok := store.(Upkept); ok && err == nil {
+		err = u.CheckUpkeep(ctx)
+	}
+	return err
 }
 
 // race has writers put one absent key; exactly one may win.

@@ -132,6 +132,12 @@ type Clocked interface {
 	Ahead() (ahead time.Duration, told bool)
 }
 
+// Upkept is a Store that has to be kept from filling up, besides what it is asked for.
+type Upkept interface {
+	// CheckUpkeep sees that it may do what that takes; ErrDenied if not. It changes nothing.
+	CheckUpkeep(ctx context.Context) error
+}
+
 // Sized is a Store that says how large a value may be.
 type Sized interface {
 	// MaxValue is the size of the largest value; a larger one is ErrTooLarge.

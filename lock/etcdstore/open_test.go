@@ -5,6 +5,7 @@ package etcdstore_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -97,8 +98,8 @@ func TestTLSFiles(t *testing.T) {
 	}
 }
 
-// A user sees its own prefix and needs no more than that; whoever gives no password,
-// or a wrong one, is told so.
+// A user sees its own prefix, and needs more than that only to compact; whoever gives no
+// password, or a wrong one, is told so.
 func TestUsers(t *testing.T) {
 	t.Parallel()
 	e := servers.StartEtcd(t, servers.EtcdConfig{Args: []string{"--auth-token-ttl", "1"}})
@@ -120,7 +121,18 @@ func TestUsers(t *testing.T) {
 	wantOpenError(t, cfg, "correct the user name or the password")
 	cfg.Password = "word"
 	cfg.UpkeepEvery = 20 * time.Millisecond
+	var log written
+	cfg.Log = slog.New(slog.NewTextHandler(&log, nil))
 	s := open(t, cfg)
+	err := lock.Probe(ctx, s)
+	if refusal, ok := errors.AsType[*lock.Refusal](err); !ok || !errors.Is(err, lock.ErrDenied) || !strings.Contains(refusal.Text, `user "txcoord" may not compact`) || !strings.Contains(refusal.Remedy, "compact=false") {
+		t.Errorf("of a user that may not compact the probe says %v", err)
+	}
+	left := cfg
+	left.NoCompaction = true
+	if err := lock.Probe(ctx, open(t, left)); err != nil {
+		t.Errorf("where compaction is left to others: %v", err)
+	}
 	rev, err := s.Put(ctx, "k", []byte("v"), lock.IfAbsent())
 	if err != nil {
 		t.Fatal(err)
@@ -132,6 +144,9 @@ func TestUsers(t *testing.T) {
 	time.Sleep(2500 * time.Millisecond)
 	if _, err := s.Scan(ctx, "", "", 0); err != nil {
 		t.Errorf("after the token has expired: %v", err)
+	}
+	if said := strings.Count(log.String(), "may not compact"); said != 1 {
+		t.Errorf("that the user may not compact is told %d times:\n%s", said, log.String())
 	}
 	if _, err = s.PutBatch(ctx, "k", []byte("v"), lock.IfRevision(rev), []lock.Write{{Key: "w"}}); err != nil {
 		t.Error(err)

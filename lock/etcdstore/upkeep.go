@@ -13,6 +13,8 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/txcoord/txcoord/lock"
 )
 
 // alarmAt is the part of its quota that a member may use before the store complains.
@@ -84,9 +86,10 @@ func (s *Store) wrote(n int) {
 // upkeep looks at the cluster now and then. Replicas look at different times.
 func (s *Store) upkeep(ctx context.Context) {
 	var last int64
+	var denied error
 	for {
 		s.look(ctx)
-		last = s.compact(ctx, last)
+		last, denied = s.compact(ctx, last, denied)
 		timer := time.NewTimer(time.Duration((0.75 + rand.Float64()/2) * float64(s.cfg.UpkeepEvery)))
 		select {
 		case <-ctx.Done():
@@ -101,19 +104,48 @@ func (s *Store) upkeep(ctx context.Context) {
 
 // compact has etcd drop what was replaced before the last look, if this store has
 // written since, and returns the revision for the next time. That another replica
-// has compacted further is as good.
-func (s *Store) compact(ctx context.Context, last int64) int64 {
-	now := s.mark.seen()
+// has compacted further is as good. That it may not is told once, as it lasts.
+func (s *Store) compact(ctx context.Context, last int64, before error) (next int64, denied error) {
+	next = s.mark.seen()
 	if s.written.Swap(0) == 0 || s.cfg.NoCompaction || last == 0 {
-		return now
+		return next, before
 	}
+	err := s.compactTo(ctx, last)
+	switch {
+	case err == nil || ctx.Err() != nil:
+		return next, nil
+	case !errors.Is(err, lock.ErrDenied):
+		s.cfg.Log.Warn("etcd was not compacted", "revision", last, "error", err)
+	case before == nil:
+		s.cfg.Log.Error("etcd was not compacted", "revision", last, "error", err)
+		return next, err
+	}
+	return next, before
+}
+
+func (s *Store) compactTo(ctx context.Context, revision int64) error {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.RequestTimeout)
 	defer cancel()
-	_, err := s.client.Compact(ctx, last)
-	if err != nil && !errors.Is(err, rpctypes.ErrCompacted) && ctx.Err() == nil {
-		s.cfg.Log.Warn("etcd was not compacted", "revision", last, "error", err)
+	_, err := s.client.Compact(ctx, revision)
+	switch {
+	case errors.Is(err, rpctypes.ErrCompacted):
+		return nil
+	case errors.Is(err, rpctypes.ErrPermissionDenied):
+		return &lock.Refusal{
+			Reason: lock.ErrDenied, Err: err,
+			Text:   fmt.Sprintf("etcd's user %q may not compact, and the cluster fills up with the values that were replaced", s.cfg.Username),
+			Remedy: "let the members do it (etcd --auto-compaction-retention=1m) and say compact=false in --store, or grant the user the role root",
+		}
 	}
-	return now
+	return err
+}
+
+// CheckUpkeep implements lock.Upkept. Before the first revision there is nothing to compact.
+func (s *Store) CheckUpkeep(ctx context.Context) error {
+	if s.cfg.NoCompaction {
+		return nil
+	}
+	return s.compactTo(ctx, 1)
 }
 
 // look asks each member how much it uses, and tells.
