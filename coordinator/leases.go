@@ -54,13 +54,11 @@ func (c *Catalog) Lease(ctx context.Context, q LeaseRequest) (Lease, []string, e
 	if err := c.checkLease(&q); err != nil {
 		return Lease{}, nil, err
 	}
-	if q.Snapshot == 0 {
-		q.Snapshot = c.Shown()
-	}
-	set, err := c.at(ctx, q.Snapshot)
+	set, err := c.resolveSnapshot(ctx, SnapshotRef{Version: q.Snapshot})
 	if err != nil {
 		return Lease{}, nil, err
 	}
+	q.Snapshot = set.version
 	if err := c.roomForLease(q); err != nil {
 		return Lease{}, nil, err
 	}

@@ -2,6 +2,7 @@ package coordinator_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"strings"
@@ -38,6 +39,85 @@ func TestRefusedAtTheHeadOnly(t *testing.T) {
 	r.Attempt = 2 // ATTEMPT_UNDECIDED, by its own fold
 	if o, _, err := two.catalog.CommitOnce(two.ctx(), r); err != nil || o.Committed == nil {
 		t.Errorf("%+v, %v", o, err)
+	}
+}
+
+// TestLatestIsReadAtTheHead: what "the latest snapshot" is, and whether there is one of a number,
+// no replica says by what it happens to have seen.
+func TestLatestIsReadAtTheHead(t *testing.T) {
+	t.Parallel()
+	first := sharedWorld("one:1", time.Hour)
+	first.cfg.Limits.FollowInterval = time.Hour
+	one := first.open(t)
+	one.create("t", twophase.ModeExclusive)
+	behind := func() *world { return one.replica(t, func(r *world) { r.cfg.Address = "two:1" }) }
+	for what, said := range map[string]func(two *world, newest twophase.SnapshotVersion) (twophase.SnapshotVersion, error){
+		"a difference up to the latest": func(two *world, _ twophase.SnapshotVersion) (twophase.SnapshotVersion, error) {
+			d, err := two.catalog.Diff(two.ctx(), 1, 0)
+			return d.To, err
+		},
+		"a difference up to one": func(two *world, newest twophase.SnapshotVersion) (twophase.SnapshotVersion, error) {
+			d, err := two.catalog.Diff(two.ctx(), 1, newest)
+			return d.To, err
+		},
+		"a list": func(two *world, _ twophase.SnapshotVersion) (twophase.SnapshotVersion, error) {
+			p, err := two.catalog.Snapshots(two.ctx(), "", 1, "")
+			if err != nil {
+				return 0, err
+			}
+			return p.Snapshots[0].Version, nil
+		},
+		"a lease of the latest": func(two *world, _ twophase.SnapshotVersion) (twophase.SnapshotVersion, error) {
+			l, _, err := two.catalog.Lease(two.ctx(), coordinator.LeaseRequest{TTL: time.Hour})
+			return l.Snapshot, err
+		},
+		"a lease of one": func(two *world, newest twophase.SnapshotVersion) (twophase.SnapshotVersion, error) {
+			l, _, err := two.catalog.Lease(two.ctx(), coordinator.LeaseRequest{TTL: time.Hour, Snapshot: newest})
+			return l.Snapshot, err
+		},
+		"a tag": func(two *world, newest twophase.SnapshotVersion) (twophase.SnapshotVersion, error) {
+			_, err := two.catalog.Tag(two.ctx(), "eod", newest)
+			return newest, err
+		},
+		"a watch": func(two *world, newest twophase.SnapshotVersion) (twophase.SnapshotVersion, error) {
+			after, seen, enough := newest-1, twophase.SnapshotVersion(0), errors.New("enough")
+			err := two.catalog.Watch(two.ctx(), &after, func(c coordinator.SnapshotChange) error {
+				seen = c.Version
+				return enough
+			})
+			if errors.Is(err, enough) {
+				err = nil
+			}
+			return seen, err
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			two := behind()
+			one.commit("before "+what, blind("t", what))
+			one.commit("newest at "+what, blind("t", what+" again"))
+			newest := one.catalog.Shown()
+			if got, err := said(two, newest); err != nil || got != newest {
+				t.Errorf("it is said of snapshot %d, %v, and the latest is %d", got, err, newest)
+			}
+		})
+	}
+}
+
+// TestTagsAtTwoReplicas: what a tag named before is not what this replica has seen of it.
+func TestTagsAtTwoReplicas(t *testing.T) {
+	t.Parallel()
+	first := sharedWorld("one:1", time.Hour)
+	first.cfg.Limits.FollowInterval = time.Hour
+	one := first.open(t)
+	one.create("t", twophase.ModeExclusive)
+	one.commit("a", blind("t", "a"))
+	two := one.replica(t, func(r *world) { r.cfg.Address = "two:1" })
+	if _, err := one.catalog.Tag(one.ctx(), "eod", 1); err != nil {
+		t.Fatal(err)
+	}
+	warnings, err := two.catalog.Tag(two.ctx(), "eod", 2)
+	if err != nil || !strings.Contains(fmt.Sprint(warnings), "tag eod named snapshot 1 until now, and names 2") {
+		t.Errorf("%v, %v", warnings, err)
 	}
 }
 

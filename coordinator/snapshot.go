@@ -68,10 +68,8 @@ func (c *Catalog) only(s Snapshot, filter []string) (Snapshot, error) {
 
 func (c *Catalog) resolveSnapshot(ctx context.Context, ref SnapshotRef) (*tableSet, error) {
 	version := ref.Version
-	if version == 0 || version > c.Shown() {
-		if err := c.freshLatest(ctx); err != nil {
-			return nil, err
-		}
+	if err := c.reach(ctx, version); err != nil {
+		return nil, err
 	}
 	switch {
 	case ref.Tag != "":
@@ -86,6 +84,15 @@ func (c *Catalog) resolveSnapshot(ctx context.Context, ref SnapshotRef) (*tableS
 		return c.latest(), nil
 	}
 	return c.at(ctx, version)
+}
+
+// reach folds what other replicas have appended where a snapshot is not known here, or the
+// latest is meant (0), whatever is then asked about it.
+func (c *Catalog) reach(ctx context.Context, v twophase.SnapshotVersion) error {
+	if v > 0 && v <= c.Shown() {
+		return nil
+	}
+	return c.freshLatest(ctx)
 }
 
 // change describes a snapshot; before is the set of the one below.
@@ -153,6 +160,11 @@ func (c *Catalog) Snapshots(ctx context.Context, table string, size int, page st
 	before, err := decodePage(page)
 	if err != nil {
 		return SnapshotPage{}, err
+	}
+	if page == "" { // which begins with the latest
+		if err := c.reach(ctx, 0); err != nil {
+			return SnapshotPage{}, err
+		}
 	}
 	var filter twophase.TableID
 	if table != "" {
@@ -227,6 +239,13 @@ func touches(s *twophase.Snapshot, id twophase.TableID) bool {
 // Watch calls yield for each snapshot after a version, in order, none left out,
 // until ctx ends or yield fails. after nil means from now on.
 func (c *Catalog) Watch(ctx context.Context, after *twophase.SnapshotVersion, yield func(SnapshotChange) error) error {
+	var from twophase.SnapshotVersion
+	if after != nil {
+		from = *after
+	}
+	if err := c.reach(ctx, from); err != nil {
+		return err
+	}
 	at := c.Shown()
 	if after != nil {
 		if *after > at {
@@ -262,6 +281,9 @@ func (c *Catalog) Watch(ctx context.Context, after *twophase.SnapshotVersion, yi
 
 // Diff says what changed from one snapshot to another.
 func (c *Catalog) Diff(ctx context.Context, from, to twophase.SnapshotVersion) (Diff, error) {
+	if err := c.reach(ctx, to); err != nil {
+		return Diff{}, err
+	}
 	if to == 0 {
 		to = c.Shown()
 	}
@@ -312,6 +334,9 @@ func (c *Catalog) Diff(ctx context.Context, from, to twophase.SnapshotVersion) (
 // Tag names a snapshot; version 0 takes the name away. The warnings name tables whose
 // own settings would let another engine break it.
 func (c *Catalog) Tag(ctx context.Context, name string, v twophase.SnapshotVersion) ([]string, error) {
+	if err := c.catchUp(ctx); err != nil { // what it names until now another replica may have said
+		return nil, err
+	}
 	if err := checkTag(name); err != nil && !(v == 0 && c.tagged(name) != 0) { // an old name can be taken away
 		return nil, err
 	}
