@@ -135,6 +135,9 @@ func validAddress(flag, address string, socket bool) error {
 		}
 		return usage(flag, address, "write it as host:port")
 	}
+	if path, ok := strings.CutPrefix(address, socketScheme); ok && len(path) > longestSocket {
+		return usage(flag, address, fmt.Sprintf("the system takes %d bytes for the path of a socket, and it has %d: give a shorter one", longestSocket, len(path)))
+	}
 	return validPort(flag, address)
 }
 

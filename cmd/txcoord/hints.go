@@ -180,6 +180,11 @@ func (s *session) explain(err error) error {
 		return &unreached{err, fmt.Sprintf("%q is no address of a server; give --server or TXCOORD_SERVER as host:port", s.Server)}
 	case hasAny(e.Message, "no children to pick from", "zero addresses", "no such host", "lookup "):
 		return &unreached{err, fmt.Sprintf("no address is known for the host %q; give another --server or TXCOORD_SERVER", host)}
+	case isSocket(s.Server) && dialCause(e.Message) == "permission denied":
+		return &hinted{
+			&unreached{err, "the socket " + s.Server + " is not this user's (permission denied)"},
+			"A socket is for the user of its server alone: run this as that user.",
+		}
 	case hasAny(e.Message, "Error while dialing"):
 		return &unreached{err, fmt.Sprintf("no server at %s (%s); start \"txcoord serve\", or give --server or TXCOORD_SERVER", s.Server, dialCause(e.Message))}
 	}

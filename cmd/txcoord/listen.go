@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -14,6 +15,9 @@ import (
 
 // socketScheme begins an address that is a Unix socket.
 const socketScheme = "unix:"
+
+// longestSocket is the longest path that the system takes for a socket.
+const longestSocket = len(syscall.RawSockaddrUnix{}.Path) - 1
 
 func isSocket(address string) bool { return strings.HasPrefix(address, socketScheme) }
 
@@ -31,6 +35,9 @@ func listen(ctx context.Context, address string) (net.Listener, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, network, place)
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return nil, taken(fmt.Errorf("listen: %w", err))
+	}
+	if network == "unix" && errors.Is(err, fs.ErrNotExist) {
+		return nil, usage("--listen", address, "make the folder "+filepath.Dir(place)+" first")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("listen: %w", err)

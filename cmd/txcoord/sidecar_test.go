@@ -10,6 +10,10 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"google.golang.org/grpc/codes"
+
+	client "github.com/txcoord/txcoord/clients/go"
 )
 
 // TestSidecar: a server on a socket, which is its owner's alone; a second one is
@@ -41,12 +45,25 @@ func TestSidecar(t *testing.T) {
 	if code := <-ended; code != 0 {
 		t.Errorf("ends with %d: %s", code, &stderr)
 	}
-	for remedy, listen := range map[string]string{"txcoord serve is for others": "0.0.0.0:1", "is not a socket": "unix:" + ready} {
+	for remedy, listen := range map[string]string{"txcoord serve is for others": "0.0.0.0:1", "is not a socket": "unix:" + ready,
+		"make the folder " + folder + "/no first": "unix:" + folder + "/no/s", "and it has 200: give a shorter one": "unix:/" + strings.Repeat("s", 199)} {
 		args := []string{"sidecar", "--warehouse", warehouse, "--listen", listen}
 		o := txcoord(t, nil, "", args...)
 		if o.code == 0 || !strings.Contains(o.stderr, remedy) {
 			t.Errorf("%q ends with %d: %s", args, o.code, o.stderr)
 		}
+	}
+}
+
+// A server runs there: to start another one, which is advised where none does, mends nothing.
+func TestSocketOfAnotherUser(t *testing.T) {
+	s := &session{env: nothing}
+	s.Server = "unix:/run/txcoord/s"
+	err := s.explain(&client.Error{
+		Code: codes.Unavailable, Message: `connection error: desc = "transport: Error while dialing: dial unix /run/txcoord/s: connect: permission denied"`,
+	})
+	if !strings.Contains(err.Error(), "unix:/run/txcoord/s is not this user's") || !strings.Contains(hintOf(err), "as that user") {
+		t.Errorf("%v; %s", err, hintOf(err))
 	}
 }
 

@@ -4,6 +4,7 @@ import datetime
 import decimal
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -419,6 +420,13 @@ class ClientTest(unittest.TestCase):
                 client.snapshot()
         self.assertEqual(len(log.output), 1, log.output)
         self.assertRegex(log.output[0], r"GetSnapshot is repeated, for [0-9] s more at most \(retry_for\): .*127\.0\.0\.1")
+
+    def test_addresses(self):
+        for target, wrong in (("localhost", "'localhost'"), ("", "''"), ("a:1,", "''"), ("a:1,b", "'b'"), ("http://a:1", "'http://a:1'"), ("[::1]", "'[::1]'"), ("a:x", "'a:x'")):
+            with self.assertRaisesRegex(ValueError, f"{re.escape(wrong)} is no address of a server: give host:port"):
+                txcoord.Client(target)
+        for target in ("a:1,b:2", "[::1]:7401", "unix:/run/s", "dns:///a:1", "dns:a", "ipv4:127.0.0.1:1"):
+            txcoord.Client(target).close()
 
     def test_an_empty_token_is_not_none(self):
         for token in ("", " \n", lambda: ""):

@@ -298,9 +298,16 @@ def _channel(target: str, credentials: Optional[grpc.ChannelCredentials], option
 
 def _targets(target: str) -> List[str]:
     """The replicas of a list of addresses; other targets of gRPC are one."""
-    if "://" in target or target.startswith(("ipv4:", "ipv6:", "unix:", "unix-abstract:")):
+    if target.startswith(("http://", "https://")):
+        raise ValueError(f"target {target!r} is no address of a server: give host:port")
+    if "://" in target or target.startswith(("ipv4:", "ipv6:", "unix:", "unix-abstract:", "dns:")):
         return [target]
-    return target.split(",")
+    targets = target.split(",")
+    for one in targets:
+        host, _, port = one.rpartition(":")
+        if not host or not port.isdigit():  # gRPC would take 443
+            raise ValueError(f"target {target!r}: {one!r} is no address of a server: give host:port, or unix:/path")
+    return targets
 
 
 def _is_local(target: str) -> bool:
