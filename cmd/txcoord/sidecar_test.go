@@ -45,8 +45,12 @@ func TestSidecar(t *testing.T) {
 	if code := <-ended; code != 0 {
 		t.Errorf("ends with %d: %s", code, &stderr)
 	}
-	for remedy, listen := range map[string]string{"txcoord serve is for others": "0.0.0.0:1", "is not a socket": "unix:" + ready,
-		"make the folder " + folder + "/no first": "unix:" + folder + "/no/s", "and it has 200: give a shorter one": "unix:/" + strings.Repeat("s", 199)} {
+	for remedy, listen := range map[string]string{
+		"txcoord serve is for others":             "0.0.0.0:1",
+		"is not a socket":                         "unix:" + ready,
+		"make the folder " + folder + "/no first": "unix:" + folder + "/no/s",
+		"and it has 200: give a shorter one":      "unix:/" + strings.Repeat("s", 199),
+	} {
 		args := []string{"sidecar", "--warehouse", warehouse, "--listen", listen}
 		o := txcoord(t, nil, "", args...)
 		if o.code == 0 || !strings.Contains(o.stderr, remedy) {
