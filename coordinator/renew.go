@@ -44,7 +44,7 @@ const (
 	renewBytes = 16 << 20
 	// renewFiles is of how many live files an extract is made one version later: what is
 	// written grows with the table, and so does what a start reads of it anyway.
-	renewFiles = 1024
+	renewFiles = 4096
 	// renewNone is how many times later a table is looked at again that has none.
 	renewNone = 16
 )
