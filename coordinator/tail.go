@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 
+	"github.com/txcoord/txcoord/internal/ahead"
 	"github.com/txcoord/txcoord/tables"
 	"github.com/txcoord/txcoord/tables/objstore"
 	"github.com/txcoord/txcoord/twophase"
@@ -36,16 +37,16 @@ func (t *tail) on(ctx context.Context, log *listedLog, at twophase.Version, f fu
 }
 
 func (t *tail) bring(ctx context.Context, log *listedLog, at twophase.Version) error {
-	for t.now != nil && t.now.Version() < at && at-t.now.Version() <= tailReach {
-		next := t.now.Version() + 1
-		commit, err := log.log.ReadCommit(ctx, next)
-		if errors.Is(err, objstore.ErrNotFound) {
-			break // cleaned: a checkpoint has it
-		}
-		if err != nil {
+	if t.now != nil && t.now.Version() < at && at-t.now.Version() <= tailReach {
+		err := eachCommit(ctx, log.log, t.now.Version(), at, func(c *tables.Commit) error {
+			if t.now != nil {
+				t.advance(c.Version, c.Raw)
+			}
+			return nil
+		})
+		if err != nil && !errors.Is(err, objstore.ErrNotFound) { // cleaned: a checkpoint has it
 			return err
 		}
-		t.advance(next, commit.Raw)
 	}
 	if t.now != nil && t.now.Version() == at {
 		return nil
@@ -59,6 +60,17 @@ func (t *tail) bring(ctx context.Context, log *listedLog, at twophase.Version) e
 		t.now, err = in.Tail(ctx, at)
 	}
 	return err
+}
+
+// eachCommit reads the commits after one version and up to another, several at once, and
+// hands them out in their order.
+func eachCommit(ctx context.Context, log *tables.Log, after, upTo twophase.Version, use func(*tables.Commit) error) error {
+	var versions []twophase.Version
+	for v := after + 1; v <= upTo; v++ {
+		versions = append(versions, v)
+	}
+	reading := ahead.Reader[twophase.Version, *tables.Commit]{AtOnce: 16, Get: log.ReadCommit}
+	return reading.Each(ctx, versions, func(_ twophase.Version, c *tables.Commit) error { return use(c) })
 }
 
 func (t *tail) advance(v twophase.Version, raw []byte) {

@@ -181,23 +181,26 @@ func (h *handles) recorded(id twophase.TableID) (v twophase.Version, err error) 
 // catchUp takes the versions after one and up to another into a view. again says
 // that the profile is not the table's any more.
 func (h *handles) catchUp(ctx context.Context, t *handle, view *tables.View, profile *tables.Profile, after, to twophase.Version) (again bool, err error) {
-	for v := after + 1; v <= to; v++ {
-		commit, err := t.log.ReadCommit(ctx, v)
-		if errors.Is(err, objstore.ErrNotFound) {
-			return true, nil // cleaned meanwhile: a checkpoint has it
+	var failed error
+	err = eachCommit(ctx, t.log, after, to, func(c *tables.Commit) error {
+		if again, failed = view.Apply(0, tables.CommitFacts(c, profile)); again || failed != nil {
+			return errApplied
 		}
-		if isDamage(err) {
-			return true, nil // read whole, it is judged
-		}
-		if err != nil {
-			return false, h.c.logError(t.id, err)
-		}
-		if again, err = view.Apply(0, tables.CommitFacts(commit, profile)); again || err != nil {
-			return again, err
-		}
+		return nil
+	})
+	switch {
+	case err == nil, errors.Is(err, errApplied):
+		return again, failed
+	case errors.Is(err, objstore.ErrNotFound): // cleaned meanwhile: a checkpoint has it
+		return true, nil
+	case isDamage(err): // read whole, it is judged
+		return true, nil
 	}
-	return false, nil
+	return false, h.c.logError(t.id, err)
 }
+
+// errApplied ends a catchUp with what the view has said.
+var errApplied = errors.New("no more is applied")
 
 // install puts the pending changes on top of a view at a version and makes it the
 // table's, if the fold is still there. Otherwise it names the facts that it misses,
