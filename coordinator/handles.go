@@ -55,7 +55,7 @@ type handle struct {
 	disowned error
 
 	look    looker
-	listed  listedLog
+	listed  *listedLog
 	tail    tail
 	foreign foreignCounter
 }

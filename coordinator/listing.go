@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/txcoord/txcoord/tables"
@@ -14,58 +15,95 @@ import (
 type listedLog struct {
 	log  *tables.Log
 	boot func() time.Duration
-	turn chan struct{} // held by who makes one, or takes it
-	now  *tables.Listing
-	// at is when it was about to be made.
+	turn chan struct{} // held by who makes one
+
+	mu  sync.Mutex
+	now madeListing
+	// dropped counts how often one was not to serve any more.
+	dropped uint64
+}
+
+// madeListing is a listing; of none the pointer is nil. at is when it was about to be made.
+type madeListing struct {
+	*tables.Listing
 	at time.Duration
 }
 
-func newListedLog(log *tables.Log, boot func() time.Duration) listedLog {
-	return listedLog{log: log, boot: boot, turn: make(chan struct{}, 1)}
+func newListedLog(log *tables.Log, boot func() time.Duration) *listedLog {
+	return &listedLog{log: log, boot: boot, turn: make(chan struct{}, 1)}
 }
+
+// listingWait is how long a reader waits for the listing that another one makes. Should that
+// hang, one of his own may be answered.
+const listingWait = 2 * time.Second
 
 // reading is the log for who reads a version of it that was recorded: by the newest listing,
 // or by another one, where that is old or does not have the version.
 func (l *listedLog) reading(ctx context.Context, at twophase.Version) (*tables.Log, error) {
-	if err := l.enter(ctx); err != nil {
-		return nil, err
-	}
-	defer l.leave()
-	if !l.fresh() || !l.now.Reads(at) {
-		began := l.boot()
-		made, err := l.log.ListFor(ctx, at)
-		if err != nil {
-			return nil, err
-		}
-		l.now, l.at = made, began
-	}
-	return l.log.In(l.now), nil
-}
-
-// take is the newest listing, for a walk that begins: what it shows was so at a time, within
-// the ten seconds for which a sight stands (R9). nil, and the present time, if there is none.
-// It is kept no longer: from then on the walk knows the log's end.
-func (l *listedLog) take(ctx context.Context) (*tables.Listing, time.Duration) {
-	if l.enter(ctx) != nil {
-		return nil, l.boot()
-	}
-	defer l.leave()
-	made := l.now
-	if l.now = nil; made == nil || l.boot()-l.at > twophase.SightLimit {
-		return nil, l.boot()
-	}
-	return made, l.at
-}
-
-func (l *listedLog) fresh() bool { return l.now != nil && l.boot()-l.at <= twophase.SightLimit }
-
-func (l *listedLog) enter(ctx context.Context) error {
+	late := time.NewTimer(listingWait)
+	defer late.Stop()
 	select {
 	case l.turn <- struct{}{}:
-		return nil
+		defer func() { <-l.turn }()
+	case <-late.C:
+		return l.log, nil
 	case <-ctx.Done():
-		return ctx.Err()
+		return nil, ctx.Err()
 	}
+	made, dropped := l.newest()
+	if made.Listing == nil || !made.Reads(at) {
+		var err error
+		made.at = l.boot()
+		if made.Listing, err = l.log.ListFor(ctx, at); err != nil {
+			return nil, err
+		}
+		l.keep(made, dropped)
+	}
+	return l.log.In(made.Listing), nil
 }
 
-func (l *listedLog) leave() { <-l.turn }
+// newest is the newest listing, if it was so within the ten seconds for which a sight stands
+// (R9). dropped goes to keep.
+func (l *listedLog) newest() (made madeListing, dropped uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.boot()-l.now.at > twophase.SightLimit {
+		return madeListing{}, l.dropped
+	}
+	return l.now, l.dropped
+}
+
+// before is the newest listing for a walk that begins; none, and the present time, for a look-up,
+// which is for what is there now, or if the walk knows something newer.
+func (l *listedLog) before(in *twophase.WalkInput) madeListing {
+	made, _ := l.newest()
+	if in.LookUp || made.Listing == nil || made.at <= in.Ended {
+		return madeListing{at: l.boot()}
+	}
+	return made
+}
+
+// keep keeps a listing for as long as it may serve, if none was dropped while it was made.
+func (l *listedLog) keep(made madeListing, dropped uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if dropped != l.dropped {
+		return
+	}
+	l.now = made
+	time.AfterFunc(twophase.SightLimit, func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if l.now == made {
+			l.now = madeListing{}
+		}
+	})
+}
+
+// drop forgets the newest listing, and does not keep one that is being made: the log may be
+// another one.
+func (l *listedLog) drop() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.now, l.dropped = madeListing{}, l.dropped+1
+}

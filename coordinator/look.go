@@ -87,13 +87,26 @@ func txnDigests(refs []tables.TxnRef) []twophase.TxnDigest {
 	return out
 }
 
-func (c *Catalog) listFrom(ctx context.Context, t *handle, from twophase.Version, l *tables.Listing) (twophase.WalkResult, error) {
-	if l == nil || l.From > from {
-		var err error
-		if l, err = t.log.List(ctx, from); err != nil {
-			return nil, c.objectsError(t.uri, err)
+// listFrom lists a log for a walk that begins at a recorded version, of an identity. l is a
+// listing that was made a little before; nil if there is none. That counts where it shows what is
+// to be expected. The log may have become another one since, and whatever speaks against it is
+// looked at again.
+func (c *Catalog) listFrom(ctx context.Context, t *handle, from twophase.Version, recorded twophase.Hash, l *tables.Listing) (twophase.WalkResult, error) {
+	if l != nil && l.From <= from {
+		before, err := c.listed(ctx, t, from, l)
+		if err == nil && before.Owner && before.FromThere && before.Identity == recorded && before.Checkpoint <= from {
+			return before, nil
 		}
 	}
+	l, err := t.log.List(ctx, from)
+	if err != nil {
+		return nil, c.objectsError(t.uri, err)
+	}
+	return c.listed(ctx, t, from, l)
+}
+
+// listed is what a listing says to a walk.
+func (c *Catalog) listed(ctx context.Context, t *handle, from twophase.Version, l *tables.Listing) (twophase.Listing, error) {
 	out := twophase.Listing{Owner: l.Owner, Commit: twophase.NoVersion, Checkpoint: twophase.NoVersion}
 	if n := len(l.Commits); n > 0 {
 		out.Commit = l.Commits[n-1].Version
@@ -120,11 +133,11 @@ func (c *Catalog) listFrom(ctx context.Context, t *handle, from twophase.Version
 		case isDamage(err): // no commit any more, and certainly another content
 			raw, _, err := t.log.Store.Get(ctx, here.Key, objstore.Range{})
 			if err != nil {
-				return nil, c.objectsError(t.uri, err)
+				return out, c.objectsError(t.uri, err)
 			}
 			identity = twophase.HashOf(raw)
 		case err != nil:
-			return nil, c.logError(t.id, err)
+			return out, c.logError(t.id, err)
 		default:
 			identity = commit.Identity
 			t.know(from, commit.Object.ETag, identity)

@@ -147,6 +147,7 @@ func (t *handle) forgetSight() {
 	defer t.sightMu.Unlock()
 	t.sight, t.glances = twophase.Sight{At: twophase.NoSight}, t.glances+1
 	clear(t.etags)
+	t.listed.drop()
 }
 
 // disown notes why the table is not ours: another catalog owns it, or nobody knows who

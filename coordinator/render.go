@@ -16,7 +16,7 @@ import (
 // publishers of this build find (R2).
 func (c *Catalog) render(ctx context.Context, t *handle, v twophase.Version, in tables.RenderInput) ([]byte, error) {
 	var out tables.Rendered
-	err := t.tail.on(ctx, &t.listed, v-1, func(below *tables.Tail) (err error) {
+	err := t.tail.on(ctx, t.listed, v-1, func(below *tables.Tail) (err error) {
 		if err := t.log.Prepare(ctx, below, &in); err != nil {
 			return err
 		}

@@ -201,18 +201,15 @@ func (c *Catalog) walkOnce(ctx context.Context, t *handle, in twophase.WalkInput
 		defer leave()
 		// A whole state may have to be read for it. If it fails, a put says so.
 		c.tables.warm(ctx, t, in.Recorded)
-		_ = t.tail.on(ctx, &t.listed, in.Recorded, nil)
+		_ = t.tail.on(ctx, t.listed, in.Recorded, nil)
 	}
-	listed, began := t.listed.take(ctx)
-	if in.LookUp { // which is for what is there now
-		listed, began = nil, c.cfg.Boot()
-	}
-	w := twophase.NewWalk(in, began)
+	listed := t.listed.before(&in)
+	w := twophase.NewWalk(in, listed.at)
 	for {
 		var result twophase.WalkResult
 		limit := c.limitOf(w.Next())
 		err := c.within(ctx, t, limit, func(ctx context.Context) (err error) {
-			step := func() error { result, err = c.carryOut(ctx, t, w, in, listed); return err }
+			step := func() error { result, err = c.carryOut(ctx, t, w, in, listed.Listing); return err }
 			if puts(w.Next()) {
 				return step() // which is more than one request
 			}
@@ -224,7 +221,7 @@ func (c *Catalog) walkOnce(ctx context.Context, t *handle, in twophase.WalkInput
 		if result == nil {
 			return w.Next(), nil
 		}
-		listed = nil
+		listed = madeListing{}
 		w.Feed(result, c.cfg.Boot())
 		t.keepSight(glance, w.Sight())
 	}
@@ -247,7 +244,7 @@ func (c *Catalog) carryOut(ctx context.Context, t *handle, w *twophase.Walk, in 
 	case twophase.ReadVersion:
 		return c.readVersion(ctx, t, e.Version)
 	case twophase.ListFrom:
-		return c.listFrom(ctx, t, e.Version, listed)
+		return c.listFrom(ctx, t, e.Version, in.Identity, listed)
 	case twophase.ReadCleaned:
 		return c.readCleaned(ctx, t, in.Recorded)
 	case twophase.PutVersion:
