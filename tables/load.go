@@ -269,9 +269,12 @@ func (l *Log) span(listing *Listing, from, to twophase.Version) ([]ListedCommit,
 	return out, nil
 }
 
-// commitsAhead and commitBytesAhead bound the commits that are fetched before they count.
+// commitsAhead and commitBytesAhead bound the commits that are fetched before they count. Of a
+// local folder fewer are: while its disk or share hangs, each takes a thread, and Go ends a
+// process that has ten thousand.
 const (
 	commitsAhead     = 64
+	fileCommitsAhead = 16
 	commitBytesAhead = 16 << 20
 )
 
@@ -280,8 +283,12 @@ func (l *Log) readCommits(ctx context.Context, r *replay, commits []ListedCommit
 		raw    []byte
 		object objstore.Info
 	}
+	atOnce := commitsAhead
+	if strings.HasPrefix(l.URI, "file://") {
+		atOnce = fileCommitsAhead
+	}
 	reading := ahead.Reader[ListedCommit, fetched]{
-		AtOnce: commitsAhead, Bytes: commitBytesAhead, Size: func(c ListedCommit) int64 { return c.Size },
+		AtOnce: atOnce, Bytes: commitBytesAhead, Size: func(c ListedCommit) int64 { return c.Size },
 		Get: func(ctx context.Context, c ListedCommit) (f fetched, err error) {
 			if f.raw, f.object, err = l.Store.Get(ctx, c.Key, objstore.Range{}); err != nil {
 				err = fmt.Errorf("read commit %d of table %s: %w", c.Version, l.URI, err)

@@ -1,0 +1,43 @@
+package tables
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/txcoord/txcoord/tables/objstore/memobj"
+	"github.com/txcoord/txcoord/tables/objstore/objtest"
+	"github.com/txcoord/txcoord/twophase"
+)
+
+// A read of a local folder takes a thread while the disk hangs, and there are as many tables as
+// clients ask for.
+func TestFewerAheadInLocalFolders(t *testing.T) {
+	for uri, want := range map[string]int64{"file:///t": 16, "s3://b/t": 64} {
+		synctest.Test(t, func(t *testing.T) {
+			var now, most atomic.Int64
+			s := objtest.Faulty{Store: memobj.New(), Hook: func(_ context.Context, op objtest.Op) objtest.Fate {
+				if op.Kind == objtest.Get && objtest.Layout(op.Key) == "commit" {
+					most.Store(max(most.Load(), now.Add(1)))
+					time.Sleep(time.Millisecond)
+					now.Add(-1)
+				}
+				return objtest.Done()
+			}}
+			log := NewLog(LogConfig{Store: s, Key: "t", URI: uri})
+			for v := range twophase.Version(200) {
+				data := fmt.Appendf(nil, `{"protocol":{"minReaderVersion":1,"minWriterVersion":2}}
+{"metaData":{"id":"x","format":{"provider":"parquet"},"schemaString":"{\"type\":\"struct\",\"fields\":[]}","partitionColumns":[],"configuration":{"v":"%d"}}}`, v)
+				if err := s.PutIfAbsent(t.Context(), log.CommitKey(v), data); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, _, err := log.Load(t.Context(), 199); err != nil || most.Load() != want {
+				t.Errorf("%s: %d at once, %v", uri, most.Load(), err)
+			}
+		})
+	}
+}
