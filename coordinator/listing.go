@@ -15,7 +15,7 @@ import (
 type listedLog struct {
 	log  *tables.Log
 	boot func() time.Duration
-	turn chan struct{} // held by who makes one
+	turn single // held by who makes one
 
 	mu  sync.Mutex
 	now madeListing
@@ -30,7 +30,7 @@ type madeListing struct {
 }
 
 func newListedLog(log *tables.Log, boot func() time.Duration) *listedLog {
-	return &listedLog{log: log, boot: boot, turn: make(chan struct{}, 1)}
+	return &listedLog{log: log, boot: boot, turn: newSingle()}
 }
 
 // listingWait is how long a reader waits for the listing that another one makes. Should that
@@ -40,16 +40,12 @@ const listingWait = 2 * time.Second
 // reading is the log for who reads a version of it that was recorded: by the newest listing,
 // or by another one, where that is old or does not have the version.
 func (l *listedLog) reading(ctx context.Context, at twophase.Version) (*tables.Log, error) {
-	late := time.NewTimer(listingWait)
-	defer late.Stop()
-	select {
-	case l.turn <- struct{}{}:
-		defer func() { <-l.turn }()
-	case <-late.C:
-		return l.log, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	soon, over := context.WithTimeout(ctx, listingWait)
+	defer over()
+	if l.turn.enter(soon) != nil {
+		return l.log, ctx.Err()
 	}
+	defer l.turn.leave()
 	made, dropped := l.newest()
 	if made.Listing == nil || !made.Reads(at) {
 		var err error

@@ -2,6 +2,7 @@ package coordinator_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -40,8 +41,9 @@ func TestAListingThatLagsIsMadeAgain(t *testing.T) {
 	}
 }
 
-// A reader whose listing gets no answer holds up nobody who can get one of his own.
-func TestAListingThatHangsHoldsUpNoLook(t *testing.T) {
+// A reader whose listing gets no answer holds up nobody who can get one of his own, and nobody for
+// longer than he would wait.
+func TestAListingThatHangsHoldsUpNobody(t *testing.T) {
 	t.Parallel()
 	hang, hung := make(chan struct{}, 1), make(chan struct{})
 	w := &world{wrapObjects: func(s objstore.Store) objstore.Store {
@@ -64,18 +66,32 @@ func TestAListingThatHangsHoldsUpNoLook(t *testing.T) {
 	w.restart() // so that nothing of it is known
 	hang <- struct{}{}
 	b := w.begin("k")
-	ctx, cancel := context.WithCancel(w.ctx())
-	staged := make(chan error, 1)
-	go func() {
-		_, err := w.catalog.Stage(ctx, coordinator.StageRequest{Token: b.Token, Table: "t", Read: blindRead, Actions: add("1")})
-		staged <- err
-	}()
+	stage := func(ctx context.Context) chan error {
+		staged := make(chan error, 1)
+		go func() {
+			_, err := w.catalog.Stage(ctx, coordinator.StageRequest{Token: b.Token, Table: "t", Read: blindRead, Actions: add("1")})
+			staged <- err
+		}()
+		return staged
+	}
+	waits, leave := context.WithCancel(w.ctx())
+	first := stage(waits)
 	<-hung
 	soon, over := context.WithTimeout(w.ctx(), 5*time.Second)
 	defer over()
+	second := stage(soon)
 	if _, err := w.catalog.SetMode(soon, "t", twophase.ModeExclusive); err != nil {
 		t.Error(err)
 	}
-	cancel()
-	<-staged
+	over()
+	select {
+	case err := <-second:
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("whoever waits no longer was told %v", err)
+		}
+	case <-time.After(5 * time.Second):
+		t.Error("a caller that had gone still waited for the view")
+	}
+	leave()
+	<-first
 }
