@@ -116,7 +116,8 @@ func (g guard) Stage(ctx context.Context, q coordinator.StageRequest) (coordinat
 	if err := g.change(ctx, q.Table, q.Actions, q.Create != nil || q.Alter != nil); err != nil {
 		return coordinator.Staged{}, g.refused(ctx, coordinator.OutcomeRef{Token: q.Token}, err)
 	}
-	return g.in.Stage(ctx, q)
+	st, err := g.in.Stage(ctx, q)
+	return st, g.redacted(err)
 }
 
 // change asks for what staged actions do to a table: rows, or what it is.

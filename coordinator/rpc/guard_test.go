@@ -2,6 +2,7 @@ package rpc_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -311,6 +312,53 @@ func TestAnswersNameOnlyWhatIsGranted(t *testing.T) {
 				t.Errorf("%s by %s leaves out what is granted: %s", name, who, text)
 			}
 			if got := strings.Contains(text, `"out"`) || strings.Contains(text, "secret") || strings.Contains(text, id2.String()); got != sees {
+				t.Errorf("%s by %s names what is not granted: %t, in %s", name, who, got, text)
+			}
+		}
+	}
+}
+
+// A place that is asked for may be a table's that the caller may not see.
+func TestErrorsNameOnlyWhatIsGranted(t *testing.T) {
+	a, tokens := accessFile(t)
+	taken := &coordinator.Error{
+		Reason: coordinator.TableExists, Message: "table out at file:///w/out is registered already",
+		Table: &coordinator.TableDetail{Table: "out", TableID: "t-00000000000000bb", URI: "file:///w/out"},
+	}
+	f := inAndOut()
+	f.stage = func(context.Context, coordinator.StageRequest) (coordinator.Staged, error) { return coordinator.Staged{}, taken }
+	f.commitOnce = func(context.Context, coordinator.OnceRequest) (coordinator.Outcome, string, error) {
+		return coordinator.Outcome{}, "", taken
+	}
+	f.register = func(coordinator.RegisterRequest) (coordinator.TableInfo, []string, error) {
+		return coordinator.TableInfo{}, nil, taken
+	}
+	f.create = func(coordinator.CreateRequest) (coordinator.TableInfo, []string, error) {
+		return coordinator.TableInfo{}, nil, taken
+	}
+	c := dial(t, rpc.Config{Catalogs: map[string]rpc.Catalog{"default": f}, Access: a})
+	create := &pb.NewTable{Uri: "/w/out", SchemaJson: "{}"}
+	for name, call := range map[string]func(context.Context) error{
+		"Stage": func(ctx context.Context) error {
+			_, err := c.Stage(ctx, &pb.StageRequest{Token: "t", Table: "in2", Create: create})
+			return err
+		},
+		"CommitOnce": func(ctx context.Context) error {
+			_, err := c.CommitOnce(ctx, &pb.CommitOnceRequest{Key: "k", Tables: []*pb.OnceTable{{Table: "in2", Create: create}}})
+			return err
+		},
+		"RegisterTable": func(ctx context.Context) error {
+			_, err := c.RegisterTable(ctx, &pb.RegisterTableRequest{Name: "in2", Uri: "/w/out"})
+			return err
+		},
+		"CreateTable": func(ctx context.Context) error {
+			_, err := c.CreateTable(ctx, &pb.CreateTableRequest{Name: "in2", Uri: "/w/out", SchemaJson: "{}"})
+			return err
+		},
+	} {
+		for _, who := range []string{"full", "root"} {
+			text := fmt.Sprint(status.Convert(call(as(t.Context(), tokens[who]))).Proto())
+			if got, sees := strings.Contains(text, "table out") || strings.Contains(text, "00bb"), who == "root"; got != sees {
 				t.Errorf("%s by %s names what is not granted: %t, in %s", name, who, got, text)
 			}
 		}
