@@ -113,6 +113,7 @@ func appConflict(c, w *facts) *twophase.Conflict {
 		return nil
 	}
 	var found *twophase.Conflict
+	mine := c.appVersions()
 	w.eachApp(func(app []byte, reached int64) bool {
 		if c.readApps.len() > 0 {
 			if _, read := c.readApps.find(hashTexts("app", string(app))); read {
@@ -120,21 +121,30 @@ func appConflict(c, w *facts) *twophase.Conflict {
 				return false
 			}
 		}
-		found = c.appAfter(app, reached)
+		found = mine.after(app, reached)
 		return found == nil
 	})
 	return found
 }
 
-// appAfter objects if the change writes an application's version that is not newer.
-func (f *facts) appAfter(app []byte, reached int64) (found *twophase.Conflict) {
-	f.eachApp(func(mine []byte, version int64) bool {
-		if string(mine) == string(app) && version <= reached {
-			found = conflict(twophase.RuleAppVersion, "application %s is at version %d, this is version %d", cut(app), reached, version)
-		}
-		return found == nil
+// appVersions are those of the applications that a change writes.
+type appVersions map[string]int64
+
+func (f *facts) appVersions() appVersions {
+	out := make(appVersions, f.numApps)
+	f.eachApp(func(app []byte, version int64) bool {
+		out[string(app)] = version
+		return true
 	})
-	return found
+	return out
+}
+
+// after objects if the change writes an application's version that is not newer.
+func (mine appVersions) after(app []byte, reached int64) *twophase.Conflict {
+	if version, ok := mine[string(app)]; ok && version <= reached {
+		return conflict(twophase.RuleAppVersion, "application %s is at version %d, this is version %d", cut(app), reached, version)
+	}
+	return nil
 }
 
 // appendConflict: files were added to what the candidate read.
@@ -214,8 +224,9 @@ func (Rules) Impossible(decided, foreign twophase.Facts) *twophase.Conflict {
 		return found
 	}
 	var found *twophase.Conflict
+	mine := d.appVersions()
 	f.eachApp(func(app []byte, reached int64) bool {
-		found = d.appAfter(app, reached)
+		found = mine.after(app, reached)
 		return found == nil
 	})
 	if found != nil {
