@@ -326,7 +326,9 @@ func TestErrorsNameOnlyWhatIsGranted(t *testing.T) {
 		Table: &coordinator.TableDetail{Table: "out", TableID: "t-00000000000000bb", URI: "file:///w/out"},
 	}
 	f := inAndOut()
-	f.stage = func(context.Context, coordinator.StageRequest) (coordinator.Staged, error) { return coordinator.Staged{}, taken }
+	f.stage = func(context.Context, coordinator.StageRequest) (coordinator.Staged, error) {
+		return coordinator.Staged{}, taken
+	}
 	f.commitOnce = func(context.Context, coordinator.OnceRequest) (coordinator.Outcome, string, error) {
 		return coordinator.Outcome{}, "", taken
 	}
