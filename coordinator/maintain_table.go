@@ -29,6 +29,9 @@ type upkeepJob struct {
 	survey *tables.Survey
 	// recorded is what is known of the table's versions; nil until the survey fits.
 	recorded func(twophase.Version) (twophase.Hash, bool)
+	// cut is up to where the log is being cleaned, as far as it was not held at a time.
+	cut    twophase.Version
+	heldAt time.Duration
 }
 
 // fixedRow is what the journal says of a table at one time.
@@ -128,6 +131,7 @@ func (j *upkeepJob) begin() error {
 			}
 			return j.recorded(v)
 		},
+		Goes: j.goes,
 	})
 	return nil
 }
@@ -263,7 +267,24 @@ func (j *upkeepJob) cleanUp(ctx context.Context) error {
 		out.Skipped = "it is not due"
 		return nil
 	}
-	upTo, heldBy, err := j.m.c.heldVersion(ctx, j.id, j.at)
+	for {
+		err := j.cleanUpHeld(ctx)
+		if errors.Is(err, errHeldNow) {
+			continue
+		}
+		if err == nil && !j.dry {
+			j.note.cleanAt = now + j.m.cfg.CleanEvery
+		}
+		return err
+	}
+}
+
+// errHeldNow: something that the clean-up was about to remove is held since it was planned.
+var errHeldNow = errors.New("a part of the log that was to go is held now")
+
+// cleanUpHeld removes what nothing holds.
+func (j *upkeepJob) cleanUpHeld(ctx context.Context) error {
+	upTo, heldBy, err := j.held(ctx)
 	if err != nil {
 		return err
 	}
@@ -272,19 +293,42 @@ func (j *upkeepJob) cleanUp(ctx context.Context) error {
 		return err
 	}
 	j.tell(plan, heldBy)
-	if j.dry {
+	if j.dry || len(plan.Delete) == 0 {
 		return nil
 	}
-	if len(plan.Delete) > 0 {
-		if err := j.still(ctx); err != nil {
-			return err
-		}
-		if _, _, err := j.keeper.CleanUp(ctx, plan); err != nil {
-			return err
-		}
+	if err := j.still(ctx); err != nil {
+		return err
 	}
-	j.note.cleanAt = now + j.m.cfg.CleanEvery
-	return nil
+	j.cut = plan.Cut
+	_, _, err = j.keeper.CleanUp(ctx, plan)
+	return err
+}
+
+// held is up to where nothing holds the log, whichever replica gave that.
+func (j *upkeepJob) held(ctx context.Context) (upTo twophase.Version, by string, err error) {
+	at := j.m.c.cfg.Boot()
+	if err := j.m.c.catchUp(ctx); err != nil {
+		return 0, "", err
+	}
+	j.heldAt = at
+	return j.m.c.heldVersion(ctx, j.id, j.at)
+}
+
+// heldLook is how long a look at what holds the log stands. A lease is given after a look at what
+// is left, so what goes within that time after it may still be missed.
+const heldLook = 100 * time.Millisecond
+
+// goes looks again whether something holds what is about to be removed: a clean-up takes minutes,
+// and longer where the process is halted.
+func (j *upkeepJob) goes(ctx context.Context) error {
+	if j.m.c.cfg.Boot()-j.heldAt <= heldLook {
+		return nil
+	}
+	upTo, _, err := j.held(ctx)
+	if err == nil && upTo < j.cut {
+		return errHeldNow
+	}
+	return err
 }
 
 func (j *upkeepJob) tell(p *tables.CleanUp, heldBy string) {
