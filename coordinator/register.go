@@ -176,7 +176,7 @@ func (c *Catalog) register(ctx context.Context, r RegisterRequest, fence bool) (
 	if rec.Table, err = c.claim(ctx, p, TableInfo{Name: r.Name, Mode: r.Mode, OneTxnPerVersion: r.OneTxnPerVersion}, r.TakeOver); err != nil {
 		return TableInfo{}, nil, err
 	}
-	info, err := c.registerRecord(ctx, rec, rec)
+	info, err := c.registerRecord(ctx, p, rec, rec)
 	return info, append(append(warnings, c.twins(info)...), placeWarnings(p.uri)...), err
 }
 
@@ -315,7 +315,7 @@ func (c *Catalog) ownerOf(row TableInfo) tables.Owner {
 	return o
 }
 
-func (c *Catalog) registerRecord(ctx context.Context, rec twophase.Record, r *twophase.Registered) (TableInfo, error) {
+func (c *Catalog) registerRecord(ctx context.Context, p placed, rec twophase.Record, r *twophase.Registered) (TableInfo, error) {
 	err := c.seq.submit(ctx, twophase.Request{Record: rec})
 	var refused *twophase.Refused
 	if errors.As(err, &refused) {
@@ -329,7 +329,11 @@ func (c *Catalog) registerRecord(ctx context.Context, rec twophase.Record, r *tw
 		return TableInfo{}, c.notTaken(r.Name, r.URI)
 	}
 	c.troubles.look(r.URI) // its log was read, or begun, for this
-	return c.full(r.Table), nil
+	info = c.full(r.Table)
+	if err := p.log.Claim(ctx, c.ownerOf(info), false); err != nil { // see disclaim
+		return info, c.logErrorAt(info, err)
+	}
+	return info, nil
 }
 
 // Create writes version 0 of a new table and registers it. A try that died between
@@ -380,7 +384,7 @@ func (c *Catalog) Create(ctx context.Context, r CreateRequest) (TableInfo, []str
 		Table: id, Name: r.Name, URI: p.uri, Mode: r.Mode, OneTxnPerVersion: r.OneTxnPerVersion,
 		MetaDataID: state.Profile().MetaData.ID, Version: 0, Identity: commit.Identity,
 	}}
-	info, err := c.registerRecord(ctx, rec, &rec.Registered)
+	info, err := c.registerRecord(ctx, p, rec, &rec.Registered)
 	return info, append(warnings, placeWarnings(p.uri)...), err
 }
 

@@ -70,7 +70,8 @@ func (c *Catalog) hasFence(ctx context.Context, row TableInfo) bool {
 }
 
 // disclaim removes the owner object of a released table, unless another table of this
-// catalog has its place by now.
+// catalog has its place by now. Should one come to have it between the look and the removal, it
+// gets its object back: from here, or, if it was not recorded yet, from who registers it.
 func (c *Catalog) disclaim(ctx context.Context, id twophase.TableID, uri string) {
 	extracts{c, id}.drop(ctx)
 	log, err := c.tables.open(uri, func() twophase.Mode { return twophase.ModeOpen })
@@ -80,6 +81,9 @@ func (c *Catalog) disclaim(ctx context.Context, id twophase.TableID, uri string)
 			return
 		}
 		err = log.Disclaim(ctx, c.owner(id))
+	}
+	if row, is := c.table(uri); err == nil && is == nil {
+		err = log.Claim(ctx, c.ownerOf(row), false)
 	}
 	if err != nil && ctx.Err() == nil {
 		c.log.Warn("remove the owner object of a released table", "table", uri, "error", err)
