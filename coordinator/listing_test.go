@@ -93,5 +93,7 @@ func TestAListingThatHangsHoldsUpNobody(t *testing.T) {
 		t.Error("a caller that had gone still waited for the view")
 	}
 	leave()
-	<-first
+	if err := <-first; err == nil {
+		t.Error("the reading that hung has come")
+	}
 }
