@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"regexp"
+	"strings"
 	"time"
 
 	"github.com/txcoord/txcoord/coordinator/telemetry"
@@ -112,6 +113,8 @@ type Limits struct {
 	CheckpointRecords int           // records between checkpoints, should that come first; 8,192
 	ExtractEvery      int           // versions of a table in a bucket between the extracts that a start reads of it; 256
 	FileExtractEvery  int           // the same of tables in local folders; 64
+	ReadAhead         int           // commits of a table in a bucket that are read at once; 64
+	FileReadAhead     int           // the same of tables in local folders; 16
 	PutParallel       int           // puts in flight over all rounds, of tables in buckets; 256
 	FilePutParallel   int           // the same of tables in local folders; 32
 	FilePutUnhurried  int           // of those, puts that no caller waits for; 8
@@ -134,6 +137,17 @@ type Limits struct {
 	ReserveTime        time.Duration // after which it goes first no longer, where others wait; 30 s
 	ReserveWait        time.Duration // of one call behind a key that goes first; 10 s
 }
+
+// readAhead is how many commits of a table at a place are read at once.
+func (l *Limits) readAhead(uri string) int {
+	if inFolder(uri) {
+		return l.FileReadAhead
+	}
+	return l.ReadAhead
+}
+
+// inFolder says of a table's canonical URI that it lies in a local folder, and in no bucket.
+func inFolder(uri string) bool { return strings.HasPrefix(uri, "file://") }
 
 func (l Limits) withDefaults() Limits {
 	def(&l.KeyBytes, 512)
@@ -161,6 +175,8 @@ func (l Limits) withDefaults() Limits {
 	def(&l.CheckpointRecords, 8_192)
 	def(&l.ExtractEvery, 256)
 	def(&l.FileExtractEvery, 64)
+	def(&l.ReadAhead, 64)
+	def(&l.FileReadAhead, 16)
 	def(&l.PutParallel, 256)
 	def(&l.FilePutParallel, 32)
 	def(&l.FilePutUnhurried, 8)

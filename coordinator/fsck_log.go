@@ -149,7 +149,7 @@ func (f *fsck) scan(ctx context.Context, w *wantedTable) (*scannedLog, error) {
 	if err != nil {
 		return nil, fmt.Errorf("table %s: %w", w.name, err)
 	}
-	log := tables.NewLog(tables.LogConfig{Store: objstore.ReadOnly(store), Key: key, URI: w.uri, ReadCheckpoint: f.c.cfg.ReadCheckpoint})
+	log := tables.NewLog(tables.LogConfig{Store: objstore.ReadOnly(store), Key: key, URI: w.uri, ReadCheckpoint: f.c.cfg.ReadCheckpoint, ReadAhead: f.c.cfg.Limits.readAhead(w.uri)})
 	out := &scannedLog{versions: map[twophase.Version]*loggedVersion{}, covered: twophase.NoVersion}
 	if w.stopped {
 		return out, nil

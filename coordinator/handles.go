@@ -131,7 +131,7 @@ func (h *handles) at(uri string, mode func() twophase.Mode) (*tables.Log, error)
 		return nil, err
 	}
 	store = h.c.modalStore(store, key, uri, mode)
-	return tables.NewLog(tables.LogConfig{Store: store, Key: key, URI: uri, ReadCheckpoint: h.c.cfg.ReadCheckpoint}), nil
+	return tables.NewLog(tables.LogConfig{Store: store, Key: key, URI: uri, ReadCheckpoint: h.c.cfg.ReadCheckpoint, ReadAhead: h.c.cfg.Limits.readAhead(uri)}), nil
 }
 
 // etagsKept is how many versions back ETags are remembered.

@@ -123,7 +123,7 @@ func (j *upkeepJob) begin() error {
 	j.report.Table, j.report.DryRun, j.report.Version = row, j.dry, row.Version
 	j.report.CleanUp.Cut, j.report.Checkpoint.Before = twophase.NoVersion, twophase.NoVersion
 	j.keeper = tables.NewKeeper(tables.KeeperConfig{
-		Log: tables.LogConfig{Store: store, Key: key, URI: row.URI, Extracts: extracts{c, j.id}}, Format: j.m.cfg.Format, Now: c.cfg.Now,
+		Log: tables.LogConfig{Store: store, Key: key, URI: row.URI, ReadAhead: c.cfg.Limits.readAhead(row.URI), Extracts: extracts{c, j.id}}, Format: j.m.cfg.Format, Now: c.cfg.Now,
 		TempDir: j.m.cfg.TempDir, SidecarRows: j.m.cfg.SidecarRows, MaxBytes: j.m.cfg.MaxTableBytes,
 		Recorded: func(v twophase.Version) (twophase.Hash, bool) {
 			if j.recorded == nil {

@@ -2,7 +2,6 @@ package coordinator
 
 import (
 	"context"
-	"strings"
 	"sync"
 	"time"
 )
@@ -31,7 +30,7 @@ func newPutPlaces(l Limits) putPlaces {
 // once: by leave, or when its time is over.
 func (p putPlaces) take(ctx context.Context, uri string, hurry bool) (leave func(), err error) {
 	places := []chan struct{}{p.buckets}
-	switch files := strings.HasPrefix(uri, "file://"); {
+	switch files := inFolder(uri); {
 	case files && hurry:
 		places[0] = p.files
 	case files: // in this order: who has a place of all holds up nobody by waiting for another

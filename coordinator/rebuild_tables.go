@@ -58,7 +58,7 @@ func (r *rebuilding) open(uri string, mode twophase.Mode) (*tables.Log, error) {
 	if mode == twophase.ModeDeltaStorage {
 		store = r.c.modalStore(store, key, uri, func() twophase.Mode { return mode })
 	}
-	return tables.NewLog(tables.LogConfig{Store: store, Key: key, URI: uri, ReadCheckpoint: r.cfg.ReadCheckpoint}), nil
+	return tables.NewLog(tables.LogConfig{Store: store, Key: key, URI: uri, ReadCheckpoint: r.cfg.ReadCheckpoint, ReadAhead: r.cfg.Limits.readAhead(uri)}), nil
 }
 
 // readTables reads the candidates, and keeps those that can be taken over.

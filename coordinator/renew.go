@@ -3,7 +3,6 @@ package coordinator
 import (
 	"context"
 	"errors"
-	"strings"
 	"sync"
 	"time"
 
@@ -84,7 +83,7 @@ func (r *renewals) look(e *twophase.Entry) {
 // every is how many versions are between the extracts of a table at a place. In a bucket each
 // commit that is read for it is a request that is paid for.
 func (r *renewals) every(uri string) twophase.Version {
-	if strings.HasPrefix(uri, "file://") {
+	if inFolder(uri) {
 		return twophase.Version(r.c.cfg.Limits.FileExtractEvery)
 	}
 	return twophase.Version(r.c.cfg.Limits.ExtractEvery)

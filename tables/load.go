@@ -1,6 +1,7 @@
 package tables
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -269,26 +270,17 @@ func (l *Log) span(listing *Listing, from, to twophase.Version) ([]ListedCommit,
 	return out, nil
 }
 
-// commitsAhead and commitBytesAhead bound the commits that are fetched before they count. Of a
-// local folder fewer are: while its disk or share hangs, each takes a thread, and Go ends a
-// process that has ten thousand.
-const (
-	commitsAhead     = 64
-	fileCommitsAhead = 16
-	commitBytesAhead = 16 << 20
-)
+// commitBytesAhead bounds the commits that are fetched before they count, besides
+// LogConfig.ReadAhead.
+const commitBytesAhead = 16 << 20
 
 func (l *Log) readCommits(ctx context.Context, r *replay, commits []ListedCommit) error {
 	type fetched struct {
 		raw    []byte
 		object objstore.Info
 	}
-	atOnce := commitsAhead
-	if strings.HasPrefix(l.URI, "file://") {
-		atOnce = fileCommitsAhead
-	}
 	reading := ahead.Reader[ListedCommit, fetched]{
-		AtOnce: atOnce, Bytes: commitBytesAhead, Size: func(c ListedCommit) int64 { return c.Size },
+		AtOnce: cmp.Or(l.ReadAhead, 64), Bytes: commitBytesAhead, Size: func(c ListedCommit) int64 { return c.Size },
 		Get: func(ctx context.Context, c ListedCommit) (f fetched, err error) {
 			if f.raw, f.object, err = l.Store.Get(ctx, c.Key, objstore.Range{}); err != nil {
 				err = fmt.Errorf("read commit %d of table %s: %w", c.Version, l.URI, err)

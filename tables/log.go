@@ -45,6 +45,10 @@ type LogConfig struct {
 	// ReadCheckpoint reads Parquet. Without it a table with such a checkpoint
 	// cannot be replayed.
 	ReadCheckpoint CheckpointReader
+	// ReadAhead is how many commits are read at once where the log is replayed; 64 if 0. While
+	// the disk or the share of a local folder hangs, each takes a thread, and Go ends a
+	// process that has ten thousand.
+	ReadAhead int
 	// Extracts, if set, has the table's newest extract. Load and Tail ask for it where the
 	// checkpoint has ExtractFrom bytes or more, 32 KiB if that is 0, or ExtractCommits are
 	// behind it, 32 if that is 0: what is less is read as soon.

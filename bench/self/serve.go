@@ -103,7 +103,7 @@ func Serve(ctx context.Context, args []string) (err error) {
 		limits, maintain = coordinator.Limits{}, &coordinator.MaintainConfig{Format: checkpoint.Format()}
 	}
 	if o.Simulated {
-		limits.FileExtractEvery = max(limits.FileExtractEvery, simulatedExtracts)
+		limits.FileExtractEvery, limits.FileReadAhead = max(limits.FileExtractEvery, simulatedExtracts), simulatedReads
 		limits.FilePutParallel, limits.FilePutUnhurried = simulatedPuts, simulatedPuts
 	}
 	if o.Ungathered {
@@ -135,10 +135,11 @@ func Serve(ctx context.Context, args []string) (err error) {
 var byTheClock = coordinator.Limits{OwnerInterval: 24 * time.Hour, PollInterval: 24 * time.Hour, LeaseInterval: 24 * time.Hour, FileExtractEvery: 1 << 30}
 
 // What a server has of buckets, which simulated stores stand for, although their tables lie
-// in files: puts in flight, and versions between extracts.
+// in files: puts in flight, versions between extracts, and commits that are read at once.
 const (
 	simulatedPuts     = 256
 	simulatedExtracts = 256
+	simulatedReads    = 64
 )
 
 // staged is where payloads are in the store, and swept says of a request that it is

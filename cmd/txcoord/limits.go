@@ -64,6 +64,8 @@ var limits = []limit{
 	{"checkpoint_records", "records of the journal between its checkpoints, should that come first; more where a checkpoint writes more than 2 KiB for each", "8192", func(c *Config) any { return &c.coordinator.CheckpointRecords }},
 	{"extract_every", "versions of a table in a bucket between the extracts that a start reads of it instead of its log, where no checkpoint comes first: each commit is read for it; a large number for none but those of checkpoints", "256", func(c *Config) any { return &c.coordinator.ExtractEvery }},
 	{"extract_every_files", "the same of tables in local folders", "64", func(c *Config) any { return &c.coordinator.FileExtractEvery }},
+	{"read_ahead", "commits of a table in a bucket that are read at once, as after a start", "64", func(c *Config) any { return &c.coordinator.ReadAhead }},
+	{"read_ahead_files", "the same of tables in local folders: while a disk or a share hangs, each takes a thread, and a process has 10,000 at most", "16", func(c *Config) any { return &c.coordinator.FileReadAhead }},
 	{"follow_interval", "between looks for what other replicas append, at most; five times that with etcd, which tells", "1s", func(c *Config) any { return &c.coordinator.FollowInterval }},
 	{"take_over_after", "that a replica leaves what follows from another's entry to that one", "500ms", func(c *Config) any { return &c.coordinator.TakeOverAfter }},
 	{"heartbeat", "between announcements of a replica", "5s", func(c *Config) any { return &c.coordinator.Heartbeat }},
