@@ -178,6 +178,8 @@ type ListRequest struct {
 	IncludeDecided bool
 	PageSize       int
 	PageToken      string
+	// Shows are the open ones that the caller may see: a page is full of these. All if nil.
+	Shows func(OpenTxn) bool
 }
 
 // Listed is a page of transactions.

@@ -236,11 +236,7 @@ func (c *Catalog) List(_ context.Context, r ListRequest) (Listed, error) {
 	}
 	var out Listed
 	if r.PageToken == "" {
-		for _, o := range c.openTxns.list() {
-			if len(out.Open) < size && (filter == "" || slices.ContainsFunc(o.Tables, func(t StagedTable) bool { return t.Table == filter })) {
-				out.Open = append(out.Open, o)
-			}
-		}
+		out.Open = c.openPage(filter, r.Shows, size)
 	}
 	if r.IncludeDecided {
 		out.Decided, out.NextPage = c.decidedPage(filter, before, size)
@@ -249,6 +245,22 @@ func (c *Catalog) List(_ context.Context, r ListRequest) (Listed, error) {
 		}
 	}
 	return out, nil
+}
+
+// openPage lists open transactions, oldest first.
+func (c *Catalog) openPage(filter twophase.TableID, shows func(OpenTxn) bool, size int) (page []OpenTxn) {
+	for _, o := range c.openTxns.list() {
+		if len(page) == size {
+			break
+		}
+		if filter != "" && !slices.ContainsFunc(o.Tables, func(t StagedTable) bool { return t.Table == filter }) {
+			continue
+		}
+		if shows == nil || shows(o) {
+			page = append(page, o)
+		}
+	}
+	return page
 }
 
 // decidedPage lists decided transactions, newest first, below a place.

@@ -221,6 +221,10 @@ func TestList(t *testing.T) {
 	if got := list(coordinator.ListRequest{Table: "b"}); len(got.Open) != 1 {
 		t.Errorf("open ones on b: %+v", got.Open)
 	}
+	idle := func(o coordinator.OpenTxn) bool { return o.Key == "idle" }
+	if got := list(coordinator.ListRequest{PageSize: 1, Shows: idle}); len(got.Open) != 1 || got.Open[0].Key != "idle" {
+		t.Errorf("a page of those that are shown: %+v", got.Open)
+	}
 	var keys []string
 	for page, n := "", 0; ; n++ {
 		l := list(coordinator.ListRequest{Table: "a", IncludeDecided: true, PageSize: 2, PageToken: page})

@@ -122,6 +122,7 @@ func (g guard) List(ctx context.Context, q coordinator.ListRequest) (coordinator
 	if err != nil {
 		return coordinator.Listed{}, err
 	}
+	q.Shows = func(o coordinator.OpenTxn) bool { _, ok := g.openTxn(o); return ok }
 	l, err := g.in.List(ctx, q)
 	l.Open = g.openTxns(l.Open)
 	l.Decided = keep(l.Decided, func(o coordinator.Outcome) bool {
@@ -138,13 +139,20 @@ func (g guard) List(ctx context.Context, q coordinator.ListRequest) (coordinator
 
 func (g guard) openTxns(all []coordinator.OpenTxn) (out []coordinator.OpenTxn) {
 	for _, o := range all {
-		had := len(o.Tables)
-		o.Tables = keep(o.Tables, func(t coordinator.StagedTable) bool { return g.sees(t.Name) })
-		if len(o.Tables) > 0 || had == 0 && g.rights.OnAll(access.Read) {
+		if o, ok := g.openTxn(o); ok {
 			out = append(out, o)
 		}
 	}
 	return out
+}
+
+// openTxn is one as the principal may see it, and whether it may.
+func (g guard) openTxn(o coordinator.OpenTxn) (coordinator.OpenTxn, bool) {
+	if len(o.Tables) == 0 {
+		return o, g.rights.OnAll(access.Read)
+	}
+	o.Tables = keep(o.Tables, func(t coordinator.StagedTable) bool { return g.sees(t.Name) })
+	return o, len(o.Tables) > 0
 }
 
 // Snapshot implements Catalog.

@@ -318,6 +318,29 @@ func TestAnswersNameOnlyWhatIsGranted(t *testing.T) {
 	}
 }
 
+// A page has room for what the caller sees, not for what others have open before it.
+func TestOpenTransactionsOfOthersTakeNoRoom(t *testing.T) {
+	a, tokens := accessFile(t)
+	f := inAndOut()
+	f.list = func(q coordinator.ListRequest) (l coordinator.Listed, _ error) {
+		for _, o := range []coordinator.OpenTxn{
+			{Txn: id2, Tables: []coordinator.StagedTable{{Name: "out"}}}, {Txn: id1, Tables: []coordinator.StagedTable{{Name: "in"}}},
+		} {
+			if len(l.Open) < q.PageSize && (q.Shows == nil || q.Shows(o)) {
+				l.Open = append(l.Open, o)
+			}
+		}
+		return l, nil
+	}
+	c := dial(t, rpc.Config{Catalogs: map[string]rpc.Catalog{"default": f}, Access: a})
+	for who, want := range map[string]string{"full": id1.String(), "root": id2.String()} {
+		l, err := c.ListTransactions(as(t.Context(), tokens[who]), &pb.ListTransactionsRequest{PageSize: 1})
+		if err != nil || len(l.GetOpen()) != 1 || l.GetOpen()[0].GetTransactionId() != want {
+			t.Errorf("%s is shown %v, %v; want %s", who, l.GetOpen(), err, want)
+		}
+	}
+}
+
 // A place that is asked for may be a table's that the caller may not see.
 func TestErrorsNameOnlyWhatIsGranted(t *testing.T) {
 	a, tokens := accessFile(t)
