@@ -42,10 +42,10 @@ type leaseCommands struct {
 }
 
 type leaseCreate struct {
-	Version *uint64       `arg:"" optional:"" name:"snapshot" help:"The snapshot; the latest if left out."`
-	TTL     time.Duration `name:"ttl" help:"How long the lease lasts; the server's default if left out (limit lease_ttl)." placeholder:"DURATION"`
-	ID      string        `name:"id" help:"The lease's id; a new one if left out." placeholder:"ID"`
-	Note    string        `help:"What it is for, in words."`
+	Version *uint64        `arg:"" optional:"" name:"snapshot" help:"The snapshot; the latest if left out."`
+	TTL     *time.Duration `name:"ttl" help:"How long the lease lasts; the server's default if left out (limit lease_ttl)." placeholder:"DURATION"`
+	ID      string         `name:"id" help:"The lease's id; a new one if left out." placeholder:"ID"`
+	Note    string         `help:"What it is for, in words."`
 }
 
 func (c *leaseCreate) Run(ctx context.Context, s *session) error {
@@ -74,14 +74,15 @@ func (c *leaseCreate) Run(ctx context.Context, s *session) error {
 	})
 }
 
-func ttlOf(d time.Duration) (*durationpb.Duration, error) {
+// ttlOf is nil if none was given: the server has a default.
+func ttlOf(d *time.Duration) (*durationpb.Duration, error) {
 	switch {
-	case d < 0:
-		return nil, usage("--ttl", d.String(), "give a time above 0")
-	case d == 0:
+	case d == nil:
 		return nil, nil
+	case *d <= 0:
+		return nil, usage("--ttl", d.String(), "give a time above 0, or leave it out for the server's default")
 	}
-	return durationpb.New(d), nil
+	return durationpb.New(*d), nil
 }
 
 func leaseGrid(g *grid, all ...*txcoordv1.Lease) {
@@ -97,7 +98,7 @@ type leaseArg struct {
 
 type leaseRenew struct {
 	leaseArg
-	TTL time.Duration `name:"ttl" help:"How long it lasts from now on; the server's default if left out." placeholder:"DURATION"`
+	TTL *time.Duration `name:"ttl" help:"How long it lasts from now on; the server's default if left out." placeholder:"DURATION"`
 }
 
 func (c *leaseRenew) Run(ctx context.Context, s *session) error {

@@ -50,6 +50,16 @@ func TestWhatIsRefusedMakesNothing(t *testing.T) {
 	wantCode(t, nil, txcoord(t, nil, "", "store", "check", "--store", store), 0)
 }
 
+// A time of nothing is not one that was left out: the server's default would be taken.
+func TestTimesOfNothingAreRefused(t *testing.T) {
+	for _, args := range [][]string{{"tx", "begin", "--key", "k"}, {"snapshot", "lease"}, {"snapshot", "lease", "renew", "l"}} {
+		for _, ttl := range []string{"0s", "-1s"} {
+			args := append(args, "--ttl="+ttl)
+			wantCode(t, args, txcoord(t, nil, "", args...), exitUsage, "--ttl", ttl, "give a time above 0, or leave it out")
+		}
+	}
+}
+
 // TestOutputJSON: a program that asks for JSON gets it from every command.
 func TestOutputJSON(t *testing.T) {
 	folder := t.TempDir()

@@ -33,16 +33,17 @@ type txCommands struct {
 }
 
 type txBegin struct {
-	Key     string        `help:"Names the piece of work: over all its attempts a key commits once." xor:"what" type:"given"`
-	Attempt uint32        `help:"Attempt of the key, from 1. The next one may commit once all before are aborted."`
-	TTL     time.Duration `help:"How long the transaction may stay open." placeholder:"DURATION"`
-	Extend  string        `help:"Extend the transaction of this token instead." placeholder:"TOKEN" xor:"what" type:"given"`
+	Key     string         `help:"Names the piece of work: over all its attempts a key commits once." xor:"what" type:"given"`
+	Attempt uint32         `help:"Attempt of the key, from 1. The next one may commit once all before are aborted."`
+	TTL     *time.Duration `help:"How long the transaction may stay open." placeholder:"DURATION"`
+	Extend  string         `help:"Extend the transaction of this token instead." placeholder:"TOKEN" xor:"what" type:"given"`
 }
 
 func (c *txBegin) Run(ctx context.Context, s *session) error {
 	req := &txcoordv1.BeginRequest{Key: c.Key, Attempt: c.Attempt, Token: c.Extend}
-	if c.TTL != 0 {
-		req.Ttl = durationpb.New(c.TTL)
+	var err error
+	if req.Ttl, err = ttlOf(c.TTL); err != nil {
+		return err
 	}
 	return s.call(ctx, "beginning", func(ctx context.Context, api *client.Client) error {
 		a, err := api.Transactions.Begin(ctx, req)
