@@ -99,6 +99,29 @@ func TestAccessCheckOfABareName(t *testing.T) {
 	}
 }
 
+// Without a table it says what the bindings grant; a role for few tables is none on "*".
+func TestAccessCheckWithoutATable(t *testing.T) {
+	rules := filepath.Join(t.TempDir(), "access.yaml")
+	put(t, rules, `
+roles: {w: [{catalogs: [default], tables: ["o*", items], actions: [read, write]}, {catalogs: [other], tables: [x], actions: [ddl]}]}
+bindings: [{role: w, principals: ["token:etl"]}]
+`)
+	for _, c := range []struct{ principal, text, json string }{
+		{"token:etl", "token:etl may read, write tables o*, items of catalog default\n", `"grants":[{"tables":["o*","items"],"actions":["read","write"]}]`},
+		{"token:no", "token:no may do nothing with any table of catalog default\n", `"grants":[]`},
+	} {
+		args := []string{"access", "check", rules, "--principal", c.principal}
+		if got := txcoord(t, nil, "", args...); got.code != 0 || !strings.HasPrefix(got.out, c.text) {
+			t.Errorf("%q: exit %d, %s%s", args, got.code, got.out, got.stderr)
+		}
+		var flat bytes.Buffer
+		got := txcoord(t, nil, "", append([]string{"-o", "json"}, args...)...)
+		if err := json.Compact(&flat, []byte(got.out)); err != nil || !strings.Contains(flat.String(), c.json) {
+			t.Errorf("%s: %v, %s", c.principal, err, flat.String())
+		}
+	}
+}
+
 // TestAccessCheckSaysLimits: those that the file gives a principal in a catalog, and that
 // the others are the server's. Limits are no matter of tables: they are said whichever is asked for.
 func TestAccessCheckSaysLimits(t *testing.T) {

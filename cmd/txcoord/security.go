@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -300,7 +301,7 @@ type newToken struct {
 type accessCheckCommand struct {
 	File      string `arg:"" help:"The access file."`
 	Principal string `help:"Say what this principal may do, such as token:etl." placeholder:"PRINCIPAL"`
-	Table     string `help:"On this table." default:"*" placeholder:"NAME"`
+	Table     string `help:"On this table; what it may do by its bindings if left out." placeholder:"NAME"`
 }
 
 func (c *accessCheckCommand) Run(s *session) error {
@@ -313,22 +314,43 @@ func (c *accessCheckCommand) Run(s *session) error {
 	}
 	who := access.Principal{Names: []string{c.Principal}}
 	rights := a.Policy().Rights(who, s.Catalog)
-	may := []string{}
-	for _, action := range access.Actions() {
-		if rights.On(c.Table, action) {
-			may = append(may, string(action))
-		}
-	}
+	may, told := c.may(rights)
 	own := a.Policy().OwnQuota(who, s.Catalog)
-	answer := object{{"principal", c.Principal}, {"catalog", s.Catalog}, {"table", c.Table}, {"actions", may}, {"limits", own}}
+	answer := append(object{{"principal", c.Principal}, {"catalog", s.Catalog}}, told...)
+	answer = append(answer, field{"limits", own})
 	if !strings.Contains(c.Principal, ":") && c.Principal != access.Anonymous {
 		s.note("principals have a kind in front: token:%s is the one of a token, cert:%s of a certificate", c.Principal, c.Principal)
 	}
-	does := "do nothing with"
-	if len(may) > 0 {
-		does = strings.Join(may, ", ")
+	return s.tell(fmt.Sprintf("%s may %s of catalog %s\n%s", c.Principal, may, s.Catalog, limitsText(own)), answer)
+}
+
+// may says what rights allow on the table, or all that they grant if none is named: few
+// roles grant anything on every table.
+func (c *accessCheckCommand) may(rights *access.Rights) (text string, told object) {
+	if c.Table != "" {
+		may := slices.DeleteFunc(access.Actions(), func(a access.Action) bool { return !rights.On(c.Table, a) })
+		return actionsText(may) + " table " + c.Table, object{{"table", c.Table}, {"actions", may}}
 	}
-	return s.tell(fmt.Sprintf("%s may %s table %s of catalog %s\n%s", c.Principal, does, c.Table, s.Catalog, limitsText(own)), answer)
+	grants, all := []object{}, []string{}
+	for _, g := range rights.Grants() {
+		grants = append(grants, object{{"tables", g.Tables}, {"actions", g.Actions}})
+		all = append(all, actionsText(g.Actions)+" tables "+strings.Join(g.Tables, ", "))
+	}
+	if len(all) == 0 {
+		all = []string{actionsText(nil) + " any table"}
+	}
+	return strings.Join(all, "; "), object{{"grants", grants}}
+}
+
+func actionsText(all []access.Action) string {
+	if len(all) == 0 {
+		return "do nothing with"
+	}
+	var names []string
+	for _, a := range all {
+		names = append(names, string(a))
+	}
+	return strings.Join(names, ", ")
 }
 
 // limitsText says which limits an access file gives a principal.

@@ -93,6 +93,9 @@ func (b *Binding) holds(who Principal) bool {
 	return slices.ContainsFunc(who.Names, func(name string) bool { return matchAny(b.Principals, name) })
 }
 
+// Grants are what its bindings give the principal in the catalog, in the file's order.
+func (r *Rights) Grants() []Grant { return slices.Clone(r.grants) }
+
 // On reports whether an action is granted on a table.
 func (r *Rights) On(table string, a Action) bool {
 	return r.some(a, func(g Grant) bool { return matchAny(g.Tables, table) })
