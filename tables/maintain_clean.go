@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -168,12 +167,7 @@ func (k *Keeper) recordedUpTo(ctx context.Context, listing *Listing, last twopha
 			at = append(at, c)
 		}
 	}
-	for batch := range slices.Chunk(at, readAhead) {
-		if _, err := k.fetch(ctx, &source{kept: map[twophase.Version][]byte{}}, batch); err != nil {
-			return err
-		}
-	}
-	return nil
+	return k.each(ctx, &source{kept: map[twophase.Version][]byte{}}, at, noUse)
 }
 
 // listAll lists the whole log once, as versions and as files.

@@ -1,14 +1,14 @@
 package tables
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"slices"
+	"maps"
 
-	"golang.org/x/sync/errgroup"
-
+	"github.com/txcoord/txcoord/internal/ahead"
 	"github.com/txcoord/txcoord/tables/objstore"
 	"github.com/txcoord/txcoord/twophase"
 )
@@ -58,64 +58,54 @@ func (s *source) bytes(h *head) int64 {
 	return n
 }
 
-// readAhead bounds the commits that are fetched at once.
-const readAhead = 16
-
 // eachLine yields all lines of the commits, the newest first.
 func (k *Keeper) eachLine(ctx context.Context, src *source, yield func(text []byte) error) error {
-	for from := 0; from < len(src.commits); from += readAhead {
-		batch := src.commits[from:min(from+readAhead, len(src.commits))]
-		fetched, err := k.fetch(ctx, src, batch)
-		if err != nil {
-			return err
-		}
-		for i, c := range batch {
-			if err := k.commitLines(ctx, c, fetched[i], yield); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	return k.each(ctx, src, src.commits, func(c ListedCommit, raw []byte) error { return k.commitLines(ctx, c, raw, yield) })
 }
 
-// fetch gets the small ones of a batch of commits at once.
-func (k *Keeper) fetch(ctx context.Context, src *source, batch []ListedCommit) ([][]byte, error) {
-	raw := make([][]byte, len(batch))
-	g, gctx := errgroup.WithContext(ctx)
-	for i, c := range batch {
-		if raw[i] = src.kept[c.Version]; raw[i] != nil || c.Size > pieceBytes {
-			continue
-		}
-		g.Go(func() (err error) {
-			raw[i], err = getPiece(gctx, k.log.Store, c.Info, 0, c.Size)
+// each reads commits ahead, compares them with what was recorded of them, keeps them as long
+// as there is room, and hands them to use. raw is nil of a large one.
+func (k *Keeper) each(ctx context.Context, src *source, commits []ListedCommit, use func(c ListedCommit, raw []byte) error) error {
+	kept := maps.Clone(src.kept)
+	small := func(c ListedCommit) bool { return kept[c.Version] == nil && c.Size <= pieceBytes }
+	reading := ahead.Reader[ListedCommit, []byte]{
+		AtOnce: cmp.Or(k.log.ReadAhead, 64), Bytes: commitBytesAhead,
+		Size: func(c ListedCommit) int64 {
+			if small(c) {
+				return c.Size
+			}
+			return 0
+		},
+		Get: func(ctx context.Context, c ListedCommit) ([]byte, error) {
+			if !small(c) {
+				return kept[c.Version], nil
+			}
+			raw, err := getPiece(ctx, k.log.Store, c.Info, 0, c.Size)
+			if err != nil {
+				err = fmt.Errorf("read commit %d of table %s: %w", c.Version, k.log.URI, err)
+			}
+			return raw, err
+		},
+	}
+	return reading.Each(ctx, commits, func(c ListedCommit, raw []byte) error {
+		if err := k.asRecorded(ctx, c, raw); err != nil {
 			return err
-		})
-	}
-	if err := g.Wait(); err != nil {
-		return nil, fmt.Errorf("read commits %d to %d of table %s: %w", batch[len(batch)-1].Version, batch[0].Version, k.log.URI, err)
-	}
-	for i, c := range batch {
-		if err := k.asRecorded(ctx, c, raw[i]); err != nil {
-			return nil, err
 		}
-		if src.kept[c.Version] == nil && raw[i] != nil && c.Size <= src.room {
-			src.kept[c.Version] = raw[i]
+		if src.kept[c.Version] == nil && raw != nil && c.Size <= src.room {
+			src.kept[c.Version] = raw
 			src.room -= c.Size
 		}
-	}
-	return raw, nil
+		return use(c, raw)
+	})
 }
 
 // AsRecorded compares the commits that a survey went by with what was recorded of them, as
 // Checkpoint does. *LogError Altered.
 func (k *Keeper) AsRecorded(ctx context.Context, s *Survey) error {
-	for batch := range slices.Chunk(s.source.commits, readAhead) {
-		if _, err := k.fetch(ctx, &s.source, batch); err != nil {
-			return err
-		}
-	}
-	return nil
+	return k.each(ctx, &s.source, s.source.commits, noUse)
 }
+
+func noUse(ListedCommit, []byte) error { return nil }
 
 // asRecorded compares a commit with what was recorded of its version. raw is nil for a
 // large one, which is read piece by piece for it.
