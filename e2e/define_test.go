@@ -39,7 +39,7 @@ func defineScenario() scenario {
 			return act, again
 		},
 		writes: counted(map[string]int{
-			"owner object of leaves": 1, "entry: registered": 1, "manifest 5": 1,
+			"owner object of leaves": 2, "entry: registered": 1, "manifest 5": 1,
 			"entry: committed with a bundle": 1,
 			"version 2 of left":              1,
 			"owner object of fresh":          1,

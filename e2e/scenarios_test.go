@@ -220,8 +220,8 @@ func tablesScenario() scenario {
 			return act, again
 		},
 		writes: counted(map[string]int{
-			"owner object of new": 1, "version 0 of new": 1, "entry: created": 1, "manifest 5": 1,
-			"owner object of old": 1, "entry: registered": 1, "manifest 6": 1,
+			"owner object of new": 2, "version 0 of new": 1, "entry: created": 1, "manifest 5": 1,
+			"owner object of old": 2, "entry: registered": 1, "manifest 6": 1,
 			"entry: committed with a bundle": 1, "version 1 of new": 1, "version 1 of old": 1, "entry: published": 1, "manifest 7": 1,
 			"entry: released": 1, "delete extract of old": 1, "delete owner object of old": 1, "manifest 8": 1,
 			"delete bundle of payloads": 1,
