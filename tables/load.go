@@ -1,7 +1,6 @@
 package tables
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -280,7 +279,7 @@ func (l *Log) readCommits(ctx context.Context, r *replay, commits []ListedCommit
 		object objstore.Info
 	}
 	reading := ahead.Reader[ListedCommit, fetched]{
-		AtOnce: cmp.Or(l.ReadAhead, 64), Bytes: commitBytesAhead, Size: func(c ListedCommit) int64 { return c.Size },
+		AtOnce: l.ReadAhead, Bytes: commitBytesAhead, Size: func(c ListedCommit) int64 { return c.Size },
 		Get: func(ctx context.Context, c ListedCommit) (f fetched, err error) {
 			if f.raw, f.object, err = l.Store.Get(ctx, c.Key, objstore.Range{}); err != nil {
 				err = fmt.Errorf("read commit %d of table %s: %w", c.Version, l.URI, err)

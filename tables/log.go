@@ -2,6 +2,7 @@ package tables
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -67,6 +68,7 @@ type Log struct {
 
 // NewLog opens nothing yet.
 func NewLog(c LogConfig) *Log {
+	c.ReadAhead = cmp.Or(c.ReadAhead, 64)
 	l := &Log{LogConfig: c}
 	l.prefix = logFolder
 	if c.Key != "" {

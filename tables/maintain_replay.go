@@ -1,7 +1,6 @@
 package tables
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -69,7 +68,7 @@ func (k *Keeper) each(ctx context.Context, src *source, commits []ListedCommit, 
 	kept := maps.Clone(src.kept)
 	small := func(c ListedCommit) bool { return kept[c.Version] == nil && c.Size <= pieceBytes }
 	reading := ahead.Reader[ListedCommit, []byte]{
-		AtOnce: cmp.Or(k.log.ReadAhead, 64), Bytes: commitBytesAhead,
+		AtOnce: k.log.ReadAhead, Bytes: commitBytesAhead,
 		Size: func(c ListedCommit) int64 {
 			if small(c) {
 				return c.Size

@@ -5,36 +5,28 @@ import (
 	"slices"
 )
 
+// predicateSteps bounds the work of one question: the catalog decides meanwhile, and decides
+// nothing else. A quarter of a second or so.
+const predicateSteps = 1 << 25
+
 // fitsPredicate says whether any tuple fits the predicate. Columns that the tuples do not
-// have fit, as does what cannot be told. Either may have very many: it is asked while the
-// catalog decides, and decides nothing else meanwhile.
+// have fit, as does what cannot be told, or not in predicateSteps.
 func fitsPredicate(reader *facts, columns, tuples hashes) bool {
 	if columns.len() == 0 || tuples.len() == 0 {
 		return false
 	}
 	t := tupleSet{columns: columns, tuples: tuples}
-	fits, rows := t.fits, len(tuples)/len(columns)
-	if reader.numMatches*rows <= scanned*(reader.numMatches+rows) {
-		fits = t.scan
-	}
-	d := decoder{rest: reader.predicate}
-	for range reader.numMatches {
-		if fits(t.conditions(&d)) {
-			return true
-		}
-	}
-	return false
+	return t.fitAny(reader)
 }
 
-// scanned is at how many tuples a match it is faster to look at each than to make an index.
-const scanned = 32
-
 // tupleSet holds the partitions of a change's files, with an index for each set of columns
-// that matches ask for.
+// for which that is less work than looking at each tuple.
 type tupleSet struct {
 	columns, tuples hashes
 	indexes         map[string]tupleIndex
 	match           []columnValues // the newest
+	// steps were taken so far: values that were compared, or looked up.
+	steps int
 }
 
 // tupleIndex has the tuples cut to some columns, and which of these columns have no value
@@ -48,6 +40,47 @@ type tupleIndex struct {
 type columnValues struct {
 	place  int
 	values hashes
+}
+
+func (t *tupleSet) fitAny(reader *facts) bool {
+	d := decoder{rest: reader.predicate}
+	for range reader.numMatches {
+		match := t.conditions(&d)
+		fits := t.scan
+		if t.indexed(match, reader.numMatches) {
+			fits = t.look
+		}
+		if fits(match) || t.spent() {
+			return true
+		}
+	}
+	return false
+}
+
+// spent: it is not worth more work to tell.
+func (t *tupleSet) spent() bool { return t.steps > predicateSteps }
+
+func (t *tupleSet) rows() int { return len(t.tuples) / len(t.columns) }
+
+// What an index costs, in steps: a look-up, and a tuple in it.
+const (
+	lookUpSteps = 4
+	indexSteps  = 32
+)
+
+// indexed: a match among so many others is less work with an index of its columns than with a
+// look at each tuple.
+func (t *tupleSet) indexed(match []columnValues, matches int) bool {
+	each, lookUps := 1, 1
+	for _, c := range match {
+		each += c.values.len()
+		lookUps = min(lookUps*max(c.values.len(), 1), predicateSteps)
+	}
+	cost := lookUpSteps * lookUps
+	if _, there := t.indexes[nameOf(match)]; !there {
+		cost += indexSteps * t.rows() / matches
+	}
+	return cost < each*t.rows()
 }
 
 // conditions takes a match, without conditions that every tuple fits. It stands until the next.
@@ -70,20 +103,24 @@ func (t *tupleSet) conditions(d *decoder) []columnValues {
 
 // scan looks at each tuple.
 func (t *tupleSet) scan(match []columnValues) bool {
-	for row := t.tuples; len(row) > 0; row = row[len(t.columns):] {
-		fits := func(c columnValues) bool { return row.at(c.place) == anyValue || c.values.has(row.at(c.place)) }
-		if !slices.ContainsFunc(match, func(c columnValues) bool { return !fits(c) }) {
+	for row := t.tuples; len(row) > 0 && !t.spent(); row = row[len(t.columns):] {
+		if !slices.ContainsFunc(match, func(c columnValues) bool { return !t.fits(row.at(c.place), c.values) }) {
 			return true
 		}
 	}
 	return false
 }
 
-// fits looks a match up.
-func (t *tupleSet) fits(match []columnValues) bool {
+func (t *tupleSet) fits(value uint64, values hashes) bool {
+	t.steps += 1 + values.len()
+	return value == anyValue || values.has(value)
+}
+
+// look looks a match up.
+func (t *tupleSet) look(match []columnValues) bool {
 	x := t.index(match)
 	for unknown := range x.unknown {
-		if x.has(nil, match, unknown) {
+		if t.has(&x, nil, match, unknown) {
 			return true
 		}
 	}
@@ -91,30 +128,40 @@ func (t *tupleSet) fits(match []columnValues) bool {
 }
 
 // has reports whether a tuple begins with what is cut so far and goes on as the match says.
-func (x *tupleIndex) has(cut []byte, match []columnValues, unknown string) bool {
+func (t *tupleSet) has(x *tupleIndex, cut []byte, match []columnValues, unknown string) bool {
+	if t.steps += lookUpSteps; t.spent() {
+		return false
+	}
 	if len(match) == 0 {
 		return x.cut[string(cut)]
 	}
 	if unknown[0] != 0 {
-		return x.has(binary.LittleEndian.AppendUint64(cut, anyValue), match[1:], unknown[1:])
+		return t.has(x, binary.LittleEndian.AppendUint64(cut, anyValue), match[1:], unknown[1:])
 	}
 	for values := match[0].values; len(values) > 0; values = values[8:] {
-		if x.has(append(cut, values[:8]...), match[1:], unknown[1:]) {
+		if t.has(x, append(cut, values[:8]...), match[1:], unknown[1:]) {
 			return true
 		}
 	}
 	return false
 }
 
-// index is that of the match's columns.
-func (t *tupleSet) index(match []columnValues) tupleIndex {
+// nameOf is that of the index of a match's columns.
+func nameOf(match []columnValues) string {
 	var name []byte
 	for _, c := range match {
 		name = binary.AppendUvarint(name, uint64(c.place))
 	}
-	if x, ok := t.indexes[string(name)]; ok {
+	return string(name)
+}
+
+// index is that of the match's columns.
+func (t *tupleSet) index(match []columnValues) tupleIndex {
+	name := nameOf(match)
+	if x, ok := t.indexes[name]; ok {
 		return x
 	}
+	t.steps += indexSteps * t.rows()
 	x := tupleIndex{cut: map[string]bool{}, unknown: map[string]bool{}}
 	var cut, unknown []byte
 	for row := t.tuples; len(row) > 0; row = row[len(t.columns):] {
@@ -131,6 +178,6 @@ func (t *tupleSet) index(match []columnValues) tupleIndex {
 	if t.indexes == nil {
 		t.indexes = map[string]tupleIndex{}
 	}
-	t.indexes[string(name)] = x
+	t.indexes[name] = x
 	return x
 }

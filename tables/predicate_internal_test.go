@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
-	"time"
 )
 
 // encodedMatches is a predicate as facts hold it: per match, columns and the values that fit.
@@ -50,7 +49,7 @@ func TestPredicateIndex(t *testing.T) {
 		s := tupleSet{columns: columns, tuples: tuples}
 		one, other := decoder{rest: f.predicate}, decoder{rest: f.predicate}
 		for range f.numMatches {
-			want, got := s.scan(s.conditions(&one)), s.fits(s.conditions(&other))
+			want, got := s.scan(s.conditions(&one)), s.look(s.conditions(&other))
 			if want != got {
 				t.Fatalf("columns %x, tuples %x, matches %v: %t, by the index %t", columns, tuples, matches, want, got)
 			}
@@ -64,41 +63,104 @@ func TestPredicateIndex(t *testing.T) {
 	}
 }
 
-// TestPredicateOfManyMatches: 10,000 matches are what one request may hold, and a change may
-// have files in 100,000 partitions. Each with each took 13 s, in which nothing else was decided.
-func TestPredicateOfManyMatches(t *testing.T) {
-	var tuples hashes
-	for i := range 100_000 {
-		tuples = appendHashes(tuples, firstValue+uint64(i))
+// partitions are tuples of so many columns, each of a value of its own.
+func partitions(columns, rows int) (names, tuples hashes) {
+	for c := range columns {
+		names = appendHashes(names, uint64(1+c))
 	}
-	var matches [][]condition
-	for i := range 10_000 {
-		matches = append(matches, []condition{{column: 1, values: []uint64{firstValue + 1_000_000 + uint64(i)}}})
+	for row := range rows {
+		for range columns {
+			tuples = appendHashes(tuples, firstValue+uint64(row))
+		}
 	}
-	began := time.Now()
-	if fitsPredicate(encodedMatches(matches), appendHashes(nil, 1), tuples) {
-		t.Error("it fits")
+	return names, tuples
+}
+
+// elsewhere are so many matches, each with so many values in each of some columns, that no
+// partition has.
+func elsewhere(matches, columns, values int) *facts {
+	var all [][]condition
+	for i := range matches {
+		var m []condition
+		for c := range columns {
+			in := condition{column: uint64(1 + c)}
+			for v := range values {
+				in.values = append(in.values, firstValue+1_000_000+uint64(i*values+v))
+			}
+			m = append(m, in)
+		}
+		all = append(all, m)
 	}
-	if took := time.Since(began); took > 3*time.Second {
-		t.Errorf("it took %s", took)
+	return encodedMatches(all)
+}
+
+// TestPredicateSteps: 10,000 matches are what one request may hold, and a change may have
+// files in 100,000 partitions. Each with each is a billion steps, 13 s in which nothing else is
+// decided; and so are all combinations of a few long lists of values.
+func TestPredicateSteps(t *testing.T) {
+	for _, c := range []struct {
+		name                           string
+		rows, columns, matches, values int
+		most                           int
+	}{
+		{"one and one", 1, 1, 1, 1, 10},
+		{"many matches", 100_000, 1, 10_000, 1, 4_000_000},
+		{"many matches of two columns", 100_000, 2, 10_000, 1, 4_000_000},
+		{"a long list", 100_000, 1, 1, 10_000, 4_000_000},
+		{"long lists, few partitions", 100, 3, 1, 1000, 400_000},
+		{"long lists", 5_000, 2, 1, 1000, 12_000_000},
+	} {
+		columns, tuples := partitions(c.columns, c.rows)
+		s := tupleSet{columns: columns, tuples: tuples}
+		if fits := s.fitAny(elsewhere(c.matches, c.columns, c.values)); fits || s.steps > c.most {
+			t.Errorf("%s: %t after %d steps", c.name, fits, s.steps)
+		}
 	}
 }
 
-// TestManyApplications: a part may hold a million txn actions. 50,000 of each of two took 15 s.
+// TestPredicateThatCannotBeTold: what would take too long counts as a match.
+func TestPredicateThatCannotBeTold(t *testing.T) {
+	columns, tuples := partitions(2, 50_000)
+	s := tupleSet{columns: columns, tuples: tuples}
+	if !s.fitAny(elsewhere(1000, 2, 300)) || s.steps > predicateSteps+10_000 {
+		t.Errorf("after %d steps", s.steps)
+	}
+}
+
+// TestManyApplications: a part may hold a million txn actions. Each of two is not compared with
+// each, which takes minutes.
 func TestManyApplications(t *testing.T) {
-	apps := func(name string) *facts {
-		f := &facts{numApps: 100_000}
-		for i := range f.numApps {
+	apps := func(name string, n int, version uint64) *facts {
+		f := &facts{numApps: n}
+		for i := range n {
 			app := fmt.Sprintf("%s%d", name, i)
-			f.apps = appendHashes(append(binary.AppendUvarint(f.apps, uint64(len(app))), app...), 7)
+			f.apps = appendHashes(append(binary.AppendUvarint(f.apps, uint64(len(app))), app...), version)
 		}
 		return f
 	}
-	x, y, began := apps("x"), apps("y"), time.Now()
-	if appConflict(x, y) != nil || appConflict(x, x) == nil {
-		t.Error("what is not the same app conflicts, or what is does not")
+	many, others := apps("x", 200_000, 7), apps("y", 200_000, 7)
+	for what, c := range map[string]struct {
+		change, other *facts
+		passed        bool
+	}{
+		"others":          {many, others, false},
+		"the same":        {many, many, true},
+		"newer":           {apps("x", 200_000, 8), many, false},
+		"an older of few": {apps("x", 3, 6), many, true},
+		"a newer of few":  {apps("x", 3, 8), many, false},
+		"passed by few":   {many, apps("x", 3, 9), true},
+		"few and older":   {many, apps("x", 3, 6), false},
+		"none":            {&facts{}, many, false},
+		"against none":    {many, &facts{}, false},
+	} {
+		if found := appPassed(c.change, c.other); (found != nil) != c.passed {
+			t.Errorf("%s: %v", what, found)
+		}
 	}
-	if took := time.Since(began); took > 3*time.Second {
-		t.Errorf("it took %s", took)
+	twice := apps("x", 1, 9)
+	lower := apps("x", 1, 7)
+	twice.apps, twice.numApps = append(twice.apps, lower.apps...), 2
+	if appPassed(twice, apps("x", 3, 8)) == nil || appPassed(apps("x", 3, 8), twice) == nil {
+		t.Error("of an application that is there twice the other version counts")
 	}
 }

@@ -1,6 +1,7 @@
 package tables
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/txcoord/txcoord/internal/number"
@@ -113,38 +114,54 @@ func appConflict(c, w *facts) *twophase.Conflict {
 		return nil
 	}
 	var found *twophase.Conflict
-	mine := c.appVersions()
-	w.eachApp(func(app []byte, reached int64) bool {
-		if c.readApps.len() > 0 {
+	if c.readApps.len() > 0 {
+		w.eachApp(func(app []byte, reached int64) bool {
 			if _, read := c.readApps.find(hashTexts("app", string(app))); read {
 				found = conflict(twophase.RuleAppVersion, "application %s, which was read, went to version %d", cut(app), reached)
-				return false
 			}
+			return found == nil
+		})
+	}
+	return cmp.Or(found, appPassed(c, w))
+}
+
+// appPassed objects if a change writes an application's version that another one has reached.
+// Either may write very many, and most write one: those of the one with fewer are looked up.
+func appPassed(change, other *facts) (found *twophase.Conflict) {
+	passes := func(app []byte, version, reached int64) bool {
+		if version <= reached {
+			found = conflict(twophase.RuleAppVersion, "application %s is at version %d, this is version %d", cut(app), reached, version)
 		}
-		found = mine.after(app, reached)
 		return found == nil
+	}
+	if change.numApps <= other.numApps {
+		mine := change.appVersions(func(a, b int64) int64 { return min(a, b) })
+		other.eachApp(func(app []byte, reached int64) bool {
+			version, ok := mine[string(app)]
+			return !ok || passes(app, version, reached)
+		})
+		return found
+	}
+	theirs := other.appVersions(func(a, b int64) int64 { return max(a, b) })
+	change.eachApp(func(app []byte, version int64) bool {
+		reached, ok := theirs[string(app)]
+		return !ok || passes(app, version, reached)
 	})
 	return found
 }
 
-// appVersions are those of the applications that a change writes.
-type appVersions map[string]int64
-
-func (f *facts) appVersions() appVersions {
-	out := make(appVersions, f.numApps)
+// appVersions are those of the applications that a change writes; of one that is there twice,
+// which of the two is for the caller to say.
+func (f *facts) appVersions(which func(a, b int64) int64) map[string]int64 {
+	out := make(map[string]int64, f.numApps)
 	f.eachApp(func(app []byte, version int64) bool {
+		if before, twice := out[string(app)]; twice {
+			version = which(before, version)
+		}
 		out[string(app)] = version
 		return true
 	})
 	return out
-}
-
-// after objects if the change writes an application's version that is not newer.
-func (mine appVersions) after(app []byte, reached int64) *twophase.Conflict {
-	if version, ok := mine[string(app)]; ok && version <= reached {
-		return conflict(twophase.RuleAppVersion, "application %s is at version %d, this is version %d", cut(app), reached, version)
-	}
-	return nil
 }
 
 // appendConflict: files were added to what the candidate read.
@@ -223,12 +240,7 @@ func (Rules) Impossible(decided, foreign twophase.Facts) *twophase.Conflict {
 	if found := definitionImpossible(&d, &f); found != nil {
 		return found
 	}
-	var found *twophase.Conflict
-	mine := d.appVersions()
-	f.eachApp(func(app []byte, reached int64) bool {
-		found = mine.after(app, reached)
-		return found == nil
-	})
+	found := appPassed(&d, &f)
 	if found != nil {
 		return found
 	}
