@@ -336,19 +336,3 @@ func (g *collector) broken(ctx context.Context, err error) error {
 	}
 	return g.failed
 }
-
-// turn is held by whoever does what only one shall do at a time.
-type turn chan struct{}
-
-func newTurn() turn { return make(turn, 1) }
-
-func (t turn) take(ctx context.Context) error {
-	select {
-	case t <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-func (t turn) give() { <-t }

@@ -29,7 +29,7 @@ type handle struct {
 	// rebuild: an undelivered change of ours touches protocol or metaData. When it
 	// is published the view is loaded anew.
 	rebuild bool
-	loading single
+	loading turn
 	// beside is what was read beside the tail, until the first commit wants it.
 	beside atomic.Pointer[readView]
 
@@ -97,7 +97,7 @@ func (h *handles) of(id twophase.TableID) (*handle, error) {
 	if t, ok := h.m[id]; ok {
 		return t, nil
 	}
-	t := &handle{id: id, uri: uri, log: log, loading: newSingle(), listed: newListedLog(log, h.c.cfg.Boot), sight: twophase.Sight{At: twophase.NoSight}, etags: map[twophase.Version]seenETag{}, authors: map[twophase.Version]author{}}
+	t := &handle{id: id, uri: uri, log: log, loading: newTurn(), listed: newListedLog(log, h.c.cfg.Boot), sight: twophase.Sight{At: twophase.NoSight}, etags: map[twophase.Version]seenETag{}, authors: map[twophase.Version]author{}}
 	h.m[id] = t
 	return t, nil
 }

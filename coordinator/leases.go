@@ -226,10 +226,10 @@ func (c *Catalog) cleaningHeld(ctx context.Context, do func() error) error {
 	if c.upkeep == nil {
 		return do()
 	}
-	if err := c.upkeep.take(ctx); err != nil {
+	if err := c.upkeep.turn.take(ctx); err != nil {
 		return err
 	}
-	defer c.upkeep.give()
+	defer c.upkeep.turn.give()
 	return do()
 }
 

@@ -15,7 +15,7 @@ import (
 type listedLog struct {
 	log  *tables.Log
 	boot func() time.Duration
-	turn single // held by who makes one
+	turn turn // held by who makes one
 
 	mu  sync.Mutex
 	now madeListing
@@ -30,7 +30,7 @@ type madeListing struct {
 }
 
 func newListedLog(log *tables.Log, boot func() time.Duration) *listedLog {
-	return &listedLog{log: log, boot: boot, turn: newSingle()}
+	return &listedLog{log: log, boot: boot, turn: newTurn()}
 }
 
 // listingWait is how long a reader waits for the listing that another one makes. Should that
@@ -42,10 +42,10 @@ const listingWait = 2 * time.Second
 func (l *listedLog) reading(ctx context.Context, at twophase.Version) (*tables.Log, error) {
 	soon, over := context.WithTimeout(ctx, listingWait)
 	defer over()
-	if l.turn.enter(soon) != nil {
+	if l.turn.take(soon) != nil {
 		return l.log, ctx.Err()
 	}
-	defer l.turn.leave()
+	defer l.turn.give()
 	made, dropped := l.newest()
 	if made.Listing == nil || !made.Reads(at) {
 		var err error

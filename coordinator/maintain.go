@@ -137,7 +137,7 @@ type Maintainer struct {
 	c   *Catalog
 	cfg MaintainConfig
 	// turn is held by whoever works on a table.
-	turn chan struct{}
+	turn turn
 	// notes are guarded by turn.
 	notes map[twophase.TableID]*upkeepNote
 }
@@ -158,20 +158,8 @@ func (c *Catalog) NewMaintainer(cfg MaintainConfig) (*Maintainer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Maintainer{c: c, cfg: cfg, turn: make(chan struct{}, 1), notes: map[twophase.TableID]*upkeepNote{}}, nil
+	return &Maintainer{c: c, cfg: cfg, turn: newTurn(), notes: map[twophase.TableID]*upkeepNote{}}, nil
 }
-
-// take waits for the turn.
-func (m *Maintainer) take(ctx context.Context) error {
-	select {
-	case m.turn <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-func (m *Maintainer) give() { <-m.turn }
 
 // Maintain puts one table in order now, as Config.Maintain says.
 func (c *Catalog) Maintain(ctx context.Context, q MaintainRequest) (MaintainReport, error) {
@@ -199,10 +187,10 @@ func (m *Maintainer) Maintain(ctx context.Context, r MaintainRequest) (MaintainR
 	if err != nil {
 		return MaintainReport{}, err
 	}
-	if err := m.take(ctx); err != nil {
+	if err := m.turn.take(ctx); err != nil {
 		return MaintainReport{}, err
 	}
-	defer m.give()
+	defer m.turn.give()
 	job := m.job(row.ID)
 	job.dry, job.asked = r.DryRun, true
 	if !r.DryRun && row.Mode.Shared() {

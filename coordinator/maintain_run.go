@@ -43,10 +43,10 @@ func (m *Maintainer) rest(moved int64, worked bool) time.Duration {
 
 // forget drops what is remembered of tables that are not in the catalog any more.
 func (m *Maintainer) forget(ctx context.Context, rows []TableInfo) {
-	if m.take(ctx) != nil {
+	if m.turn.take(ctx) != nil {
 		return
 	}
-	defer m.give()
+	defer m.turn.give()
 	known := make(map[twophase.TableID]bool, len(rows))
 	for _, row := range rows {
 		known[row.ID] = true
@@ -57,10 +57,10 @@ func (m *Maintainer) forget(ctx context.Context, rows []TableInfo) {
 // tend looks after one table. It returns the bytes that passed, and whether a
 // checkpoint was written or something removed.
 func (m *Maintainer) tend(ctx context.Context, row TableInfo) (moved int64, worked bool) {
-	if m.take(ctx) != nil {
+	if m.turn.take(ctx) != nil {
 		return 0, false
 	}
-	defer m.give()
+	defer m.turn.give()
 	note := m.note(row.ID)
 	now := m.c.cfg.Boot()
 	if !m.c.tableDuty(string(row.ID), row) || row.Frozen.found() || row.Stopped != "" || now < note.retryAt || !m.worth(note, row, now) {

@@ -42,14 +42,22 @@ func TestRefusedAtTheHeadOnly(t *testing.T) {
 	}
 }
 
+// unfollowed is the first of several replicas that do not look for what others append, with a
+// table.
+func unfollowed(t *testing.T) *world {
+	t.Helper()
+	w := sharedWorld("one:1", time.Hour)
+	w.cfg.Limits.FollowInterval = time.Hour
+	w.open(t)
+	w.create("t", twophase.ModeExclusive)
+	return w
+}
+
 // TestLatestIsReadAtTheHead: what "the latest snapshot" is, and whether there is one of a number,
 // no replica says by what it happens to have seen.
 func TestLatestIsReadAtTheHead(t *testing.T) {
 	t.Parallel()
-	first := sharedWorld("one:1", time.Hour)
-	first.cfg.Limits.FollowInterval = time.Hour
-	one := first.open(t)
-	one.create("t", twophase.ModeExclusive)
+	one := unfollowed(t)
 	behind := func() *world { return one.replica(t, func(r *world) { r.cfg.Address = "two:1" }) }
 	for what, said := range map[string]func(two *world, newest twophase.SnapshotVersion) (twophase.SnapshotVersion, error){
 		"a difference up to the latest": func(two *world, _ twophase.SnapshotVersion) (twophase.SnapshotVersion, error) {
@@ -106,10 +114,7 @@ func TestLatestIsReadAtTheHead(t *testing.T) {
 // TestTagsAtTwoReplicas: what a tag named before is not what this replica has seen of it.
 func TestTagsAtTwoReplicas(t *testing.T) {
 	t.Parallel()
-	first := sharedWorld("one:1", time.Hour)
-	first.cfg.Limits.FollowInterval = time.Hour
-	one := first.open(t)
-	one.create("t", twophase.ModeExclusive)
+	one := unfollowed(t)
 	one.commit("a", blind("t", "a"))
 	two := one.replica(t, func(r *world) { r.cfg.Address = "two:1" })
 	if _, err := one.catalog.Tag(one.ctx(), "eod", 1); err != nil {
@@ -125,10 +130,7 @@ func TestTagsAtTwoReplicas(t *testing.T) {
 // published and swept is the answer of another one that has not seen any of it.
 func TestSameCallAtTwoReplicas(t *testing.T) {
 	t.Parallel()
-	first := sharedWorld("one:1", time.Hour)
-	first.cfg.Limits.FollowInterval = time.Hour
-	one := first.open(t)
-	one.create("t", twophase.ModeExclusive)
+	one := unfollowed(t)
 	two := one.replica(t, func(r *world) { r.cfg.Address = "two:1" })
 	b := one.begin("job")
 	part := one.stage(b.Token, blind("t", "a"))

@@ -38,10 +38,10 @@ func (h *handles) loaded(ctx context.Context, id twophase.TableID) (*handle, *ta
 	if p := h.profile(t); p != nil {
 		return t, p, nil
 	}
-	if err := t.loading.enter(ctx); err != nil {
+	if err := t.loading.take(ctx); err != nil {
 		return nil, nil, err
 	}
-	defer t.loading.leave()
+	defer t.loading.give()
 	for ctx.Err() == nil {
 		if p := h.profile(t); p != nil {
 			return t, p, nil
@@ -150,10 +150,10 @@ func (h *handles) loadListed(ctx context.Context, t *handle, at twophase.Version
 // a start a table with an open round is wanted by its publisher and by the next commit, and
 // is read once for both. Whatever goes wrong is found again by who needs the tail.
 func (h *handles) warm(ctx context.Context, t *handle, at twophase.Version) {
-	if t.tail.there() || at == twophase.NoVersion || !t.loading.tryEnter() {
+	if t.tail.there() || at == twophase.NoVersion || !t.loading.tryTake() {
 		return // or somebody is reading the table, and publishing waits for no live set
 	}
-	defer t.loading.leave()
+	defer t.loading.give()
 	log, err := t.listed.reading(ctx, at)
 	if err != nil {
 		return
