@@ -155,6 +155,9 @@ func heldReason(s *twophase.State, o *twophase.Outcome) string {
 		t, ok := s.Table(o.Commit.Parts[i].Table)
 		settled := o.Parts[i].Status == twophase.StatusPublished || o.Parts[i].Status == twophase.StatusNotApplied
 		if ok && t.Frozen != nil && !settled {
+			if t.Frozen.Origin != t.Table { // of which the caller may not know
+				return fmt.Sprintf("table %s is frozen: %s, found at another table with which it shares a transaction; txcoord tables why %[1]s", t.Name, t.Frozen.Cause)
+			}
 			return fmt.Sprintf("table %s is frozen: %s %s", t.Name, t.Frozen.Cause, t.Frozen.Text())
 		}
 	}

@@ -140,8 +140,26 @@ type FrozenDetail struct {
 	Since   time.Time
 	// Held: an operator froze it, whatever the cause says.
 	Held bool
+	// Origin is the table at which what froze it was found: itself, or one with which it
+	// shares a transaction that is not published. Detail is about that one.
+	Origin twophase.TableID
 
 	ground twophase.Ground
+}
+
+// Without is what is left of it for who may not see the table that the detail is about.
+func (f FrozenDetail) Without() FrozenDetail {
+	f.Detail = "it shares a transaction that is not published with a table that you may not see"
+	return f
+}
+
+// Message is that of a call that the freeze refuses.
+func (f *FrozenDetail) Message() string {
+	msg := fmt.Sprintf("table %s is frozen: %s", f.Table, f.Cause)
+	if f.Detail != "" {
+		msg += ": " + f.Detail
+	}
+	return msg
 }
 
 // found reports whether something in the table's log or round froze it: an operator's

@@ -205,7 +205,7 @@ func (e *explainer) freeze(s *twophase.State, t *twophase.Table) {
 	if at := e.c.tables.tornAt(t.Table); at != nil && !f.Resolved {
 		out.File, out.Version = at.file, at.version
 	}
-	if why := conflictOn(s, f.Txn, f.Origin); f.Cause == twophase.CauseDiverged {
+	if why := conflictOn(s, f.Txn, f.Origin); f.Cause == twophase.CauseDiverged && e.visible(nameOf(s, f.Origin)) {
 		out.Rule, out.Path, out.at = why.Rule, why.Path, f.Origin
 	}
 	for _, o := range s.Tables() {
@@ -266,7 +266,7 @@ func (e *explainer) freezeText(s *twophase.State, t *twophase.Table) string {
 	if f.Origin != t.Table {
 		text += fmt.Sprintf(", on table %s, with which it shares a transaction that is not published", e.name(nameOf(s, f.Origin)))
 	}
-	if detail != "" {
+	if detail != "" && e.visible(nameOf(s, f.Origin)) {
 		text += ": " + detail
 	}
 	if f.Resolved {
@@ -285,6 +285,8 @@ func (e *explainer) freezeRemedy(s *twophase.State, t *twophase.Table) string {
 	f := t.Frozen
 	ground := groundOf(f)
 	switch {
+	case ground == twophase.GroundTorn && !f.Resolved && !e.visible(nameOf(s, f.Origin)):
+		return "whoever may see the table at which that was found asks txcoord tables why about it; this one goes on with it"
 	case ground == twophase.GroundTorn && !f.Resolved:
 		return cmp.Or(f.Remedy, tornRemedy+"and no engine has read that version, "+removeTorn)
 	case f.Resolved:

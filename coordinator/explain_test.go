@@ -97,6 +97,16 @@ func TestExplainDivergedTable(t *testing.T) {
 	if beside := found(t, w.explain("beside"), coordinator.FoundFrozen); !strings.Contains(beside.Text, "on table t") || !strings.Contains(beside.Remedy, "resolve beside") {
 		t.Errorf("%+v", beside)
 	}
+	hidden, err := w.catalog.Explain(w.ctx(), "beside", func(name string) bool { return name == "beside" })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f := found(t, hidden, coordinator.FoundFrozen); strings.Contains(f.Text, "path") || strings.Contains(f.Text, "table t,") || f.Path != "" || f.Rule != 0 || len(f.Tables) > 0 {
+		t.Errorf("to who may not see t: %+v", f)
+	}
+	if f := w.info("beside").Frozen; f.Origin != w.info("t").ID || !strings.Contains(f.Detail, "path") {
+		t.Errorf("%+v", f)
+	}
 	if f := w.status().Frozen[0]; f.Since.Before(before) {
 		t.Errorf("since %s", f.Since)
 	}

@@ -133,12 +133,7 @@ func wrongMode(row TableInfo, remedy string) error {
 }
 
 func frozenError(row TableInfo) error {
-	f := row.Frozen
-	msg := fmt.Sprintf("table %s is frozen: %s", row.Name, f.Cause)
-	if f.Detail != "" {
-		msg += ": " + f.Detail
-	}
-	return &Error{Reason: TableFrozen, Message: msg, Frozen: f}
+	return &Error{Reason: TableFrozen, Message: row.Frozen.Message(), Frozen: row.Frozen}
 }
 
 // restsOn is what the decision knew of the transaction that a refusal names. The fold may
@@ -165,7 +160,10 @@ func (c *Catalog) refusal(ref txnRef, r *twophase.Refused) error {
 		if row.Frozen != nil {
 			return frozenError(row)
 		}
-		return &Error{Reason: TableFrozen, Message: r.Error(), Frozen: &FrozenDetail{Table: row.Name, TableID: r.Table, Txn: r.Txn, Detail: r.Detail}}
+		return &Error{
+			Reason: TableFrozen, Message: fmt.Sprintf("table %s was frozen when the call came, and is not any more; repeat it", row.Name),
+			Frozen: &FrozenDetail{Table: row.Name, TableID: r.Table, Txn: r.Txn, Origin: r.Table},
+		}
 	case twophase.ReasonOtherDigests:
 		return otherDigests(c.restsOn(ref, r))
 	case twophase.ReasonExpiredOutcome:

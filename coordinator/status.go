@@ -52,7 +52,7 @@ func frozenDetail(t *twophase.Table) *FrozenDetail {
 		return nil
 	}
 	return &FrozenDetail{
-		Table: t.Name, TableID: t.Table, Cause: f.Cause, Txn: f.Txn, Detail: f.Text(), ground: groundOf(f), Since: f.Since.Std(), Held: t.Held != nil,
+		Table: t.Name, TableID: t.Table, Cause: f.Cause, Txn: f.Txn, Detail: f.Text(), ground: groundOf(f), Since: f.Since.Std(), Held: t.Held != nil, Origin: f.Origin,
 	}
 }
 

@@ -117,7 +117,7 @@ func (g guard) Stage(ctx context.Context, q coordinator.StageRequest) (coordinat
 		return coordinator.Staged{}, g.refused(ctx, coordinator.OutcomeRef{Token: q.Token}, err)
 	}
 	st, err := g.in.Stage(ctx, q)
-	return st, g.redacted(err)
+	return st, g.redacted(ctx, err)
 }
 
 // change asks for what staged actions do to a table: rows, or what it is.
@@ -153,7 +153,7 @@ func (g guard) Commit(ctx context.Context, q coordinator.CommitRequest) (coordin
 		return coordinator.Outcome{}, g.refused(ctx, coordinator.OutcomeRef{Token: q.Token}, err)
 	}
 	o, err := g.in.Commit(ctx, q)
-	return g.outcome(o), g.redacted(err)
+	return g.outcome(o), g.redacted(ctx, err)
 }
 
 func (g guard) commits(ctx context.Context, q *coordinator.CommitRequest) (err error) {
@@ -196,7 +196,7 @@ func (g guard) CommitOnce(ctx context.Context, q coordinator.OnceRequest) (coord
 		return coordinator.Outcome{}, "", g.refused(ctx, coordinator.OutcomeRef{Key: q.Key, Attempt: q.Attempt}, err)
 	}
 	o, token, err := g.in.CommitOnce(ctx, q)
-	return g.outcome(o), token, g.redacted(err)
+	return g.outcome(o), token, g.redacted(ctx, err)
 }
 
 func (g guard) commitsOnce(ctx context.Context, q *coordinator.OnceRequest) (err error) {
@@ -223,7 +223,7 @@ func (g guard) Abort(ctx context.Context, ref coordinator.OutcomeRef, reason str
 		return coordinator.Outcome{}, g.refused(ctx, ref, err)
 	}
 	o, err := g.in.Abort(ctx, ref, reason)
-	return g.outcome(o), g.redacted(err)
+	return g.outcome(o), g.redacted(ctx, err)
 }
 
 // abortAbout is what the audit log says of an abort by somebody else than the holder of
@@ -253,7 +253,8 @@ func (g guard) Register(ctx context.Context, q coordinator.RegisterRequest) (coo
 		return coordinator.TableInfo{}, nil, err
 	}
 	t, warnings, err := g.in.Register(ctx, q)
-	return t, warnings, g.redacted(err)
+	t, err = g.info(ctx, t, err)
+	return t, warnings, err
 }
 
 // registerAbout is what the audit log says of a table that comes in, besides its name.
@@ -274,7 +275,8 @@ func (g guard) Create(ctx context.Context, q coordinator.CreateRequest) (coordin
 		return coordinator.TableInfo{}, nil, err
 	}
 	t, warnings, err := g.in.Create(ctx, q)
-	return t, warnings, g.redacted(err)
+	t, err = g.info(ctx, t, err)
+	return t, warnings, err
 }
 
 // Release implements Catalog.
@@ -282,7 +284,7 @@ func (g guard) Release(ctx context.Context, table string, keepFence bool) error 
 	if err := g.on(ctx, table, access.DDL); err != nil {
 		return err
 	}
-	return g.in.Release(ctx, table, keepFence)
+	return g.redacted(ctx, g.in.Release(ctx, table, keepFence))
 }
 
 // SetMode implements Catalog.
@@ -291,7 +293,8 @@ func (g guard) SetMode(ctx context.Context, table string, m twophase.Mode) (coor
 	if err := g.on(ctx, table, access.Fence); err != nil {
 		return coordinator.TableInfo{}, err
 	}
-	return g.in.SetMode(ctx, table, m)
+	t, err := g.in.SetMode(ctx, table, m)
+	return g.info(ctx, t, err)
 }
 
 // Fence implements Catalog.
@@ -302,7 +305,8 @@ func (g guard) Fence(ctx context.Context, q coordinator.FenceRequest) (coordinat
 	if err := g.on(ctx, q.Table, access.Fence); err != nil {
 		return coordinator.TableInfo{}, err
 	}
-	return g.in.Fence(ctx, q)
+	t, err := g.in.Fence(ctx, q)
+	return g.info(ctx, t, err)
 }
 
 // Unfence implements Catalog.
@@ -310,7 +314,8 @@ func (g guard) Unfence(ctx context.Context, table string) (coordinator.TableInfo
 	if err := g.on(ctx, table, access.Fence); err != nil {
 		return coordinator.TableInfo{}, err
 	}
-	return g.in.Unfence(ctx, table)
+	t, err := g.in.Unfence(ctx, table)
+	return g.info(ctx, t, err)
 }
 
 // Tag implements Catalog. A tag keeps the logs of all tables.
@@ -331,14 +336,37 @@ func tagAbout(name string, v twophase.SnapshotVersion) string {
 }
 
 // redacted takes out of an error what it says of tables that the principal may not
-// see: a location that is taken, the winner of a conflict.
-func (g guard) redacted(err error) error {
+// see: a location that is taken, the winner of a conflict, what froze a table from elsewhere.
+func (g guard) redacted(ctx context.Context, err error) error {
 	var e *coordinator.Error
-	if !errors.As(err, &e) || e.Table == nil || e.Table.Table == "" || g.sees(e.Table.Table) {
+	if !errors.As(err, &e) {
 		return err
 	}
 	out := *e
-	out.Table = nil
-	out.Message = "something is in the way that you may not see; an operator finds it in the server's log"
+	switch {
+	case e.Table != nil && e.Table.Table != "" && !g.sees(e.Table.Table):
+		out.Table = nil
+		out.Message = "something is in the way that you may not see; an operator finds it in the server's log"
+	case g.freeze(ctx, e.Frozen) != e.Frozen:
+		out.Frozen = g.freeze(ctx, e.Frozen)
+		out.Message = out.Frozen.Message()
+	default:
+		return err
+	}
 	return &out
+}
+
+// freeze is one as the principal may see it: it may rest on what was found at another table.
+func (g guard) freeze(ctx context.Context, f *coordinator.FrozenDetail) *coordinator.FrozenDetail {
+	if f == nil || f.Origin == f.TableID || g.sees(g.nameOf(ctx, string(f.Origin))) {
+		return f
+	}
+	without := f.Without()
+	return &without
+}
+
+// info is a table as the principal may see it, and an error.
+func (g guard) info(ctx context.Context, t coordinator.TableInfo, err error) (coordinator.TableInfo, error) {
+	t.Frozen = g.freeze(ctx, t.Frozen)
+	return t, g.redacted(ctx, err)
 }

@@ -41,7 +41,7 @@ func (g guard) ExplainTxn(ctx context.Context, ref coordinator.OutcomeRef, sees 
 			x.Open = nil
 		}
 	}
-	return x, g.redacted(err)
+	return x, g.redacted(ctx, err)
 }
 
 // FreezeTable implements Catalog.
@@ -50,7 +50,8 @@ func (g guard) FreezeTable(ctx context.Context, table, reason string) (coordinat
 	if err := g.on(ctx, table, access.Admin); err != nil {
 		return coordinator.TableInfo{}, err
 	}
-	return g.in.FreezeTable(ctx, table, reason)
+	t, err := g.in.FreezeTable(ctx, table, reason)
+	return g.info(ctx, t, err)
 }
 
 // UnfreezeTable implements Catalog.
@@ -59,7 +60,8 @@ func (g guard) UnfreezeTable(ctx context.Context, table, reason string) (coordin
 	if err := g.on(ctx, table, access.Admin); err != nil {
 		return coordinator.TableInfo{}, err
 	}
-	return g.in.UnfreezeTable(ctx, table, reason)
+	t, err := g.in.UnfreezeTable(ctx, table, reason)
+	return g.info(ctx, t, err)
 }
 
 // Resolve implements Catalog. It frees the tables of a round together, so it names them

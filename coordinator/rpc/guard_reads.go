@@ -21,6 +21,9 @@ func (g guard) Status(ctx context.Context) (coordinator.Status, error) {
 	}
 	st, err := g.in.Status(ctx)
 	st.Frozen = keep(st.Frozen, func(f coordinator.FrozenDetail) bool { return g.sees(f.Table) })
+	for i := range st.Frozen {
+		st.Frozen[i] = *g.freeze(ctx, &st.Frozen[i])
+	}
 	if !g.rights.OnAll(access.Read) {
 		st.Troubles = nil // they name locations
 	}
@@ -47,7 +50,8 @@ func (g guard) Table(ctx context.Context, ref string) (coordinator.TableInfo, er
 	if err := g.on(ctx, ref, access.Read); err != nil {
 		return coordinator.TableInfo{}, err
 	}
-	return g.in.Table(ctx, ref)
+	t, err := g.in.Table(ctx, ref)
+	return g.info(ctx, t, err)
 }
 
 // NameOf implements Catalog.
@@ -64,7 +68,11 @@ func (g guard) Tables(ctx context.Context) ([]coordinator.TableInfo, error) {
 		return nil, err
 	}
 	all, err := g.in.Tables(ctx)
-	return keep(all, func(t coordinator.TableInfo) bool { return g.rights.On(t.Name, access.Read) }), err
+	all = keep(all, func(t coordinator.TableInfo) bool { return g.rights.On(t.Name, access.Read) })
+	for i := range all {
+		all[i].Frozen = g.freeze(ctx, all[i].Frozen)
+	}
+	return all, err
 }
 
 // Describe implements Catalog.
@@ -73,6 +81,7 @@ func (g guard) Describe(ctx context.Context, table string) (coordinator.TableDes
 		return coordinator.TableDescription{}, err
 	}
 	d, err := g.in.Describe(ctx, table)
+	d.TableInfo, err = g.info(ctx, d.TableInfo, err)
 	if d.Round != nil {
 		round := *d.Round
 		round.Tables = keep(round.Tables, g.sees)
@@ -95,7 +104,7 @@ func (g guard) Outcome(ctx context.Context, q coordinator.OutcomeRequest) (coord
 		return coordinator.Outcome{}, time.Time{}, g.refused(ctx, q.OutcomeRef, err)
 	}
 	o, since, err := g.in.Outcome(ctx, q)
-	return g.outcome(o), since, g.redacted(err)
+	return g.outcome(o), since, g.redacted(ctx, err)
 }
 
 // outcome is one as the principal may see it: without tables that it may not.
@@ -104,6 +113,9 @@ func (g guard) outcome(o coordinator.Outcome) coordinator.Outcome {
 	if o.Committed != nil && slices.ContainsFunc(o.Committed.Tables, hidden) {
 		c := *o.Committed
 		c.Tables = keep(c.Tables, func(d coordinator.Delivery) bool { return g.sees(d.Name) })
+		if c.PendingReason != "" {
+			c.PendingReason = "it has tables that you may not see; publication goes on as far as they let it"
+		}
 		o.Committed = &c
 	}
 	if a := o.Aborted; a != nil && a.Table != "" && !g.sees(a.Table) {
