@@ -1,8 +1,10 @@
 package coordinator_test
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -11,6 +13,7 @@ import (
 
 	"github.com/txcoord/txcoord/coordinator"
 	"github.com/txcoord/txcoord/tables/objstore"
+	"github.com/txcoord/txcoord/tables/objstore/objtest"
 	"github.com/txcoord/txcoord/twophase"
 )
 
@@ -70,7 +73,15 @@ func TestUndone(t *testing.T) {
 func TestStartReadsNoManifestsButTheNewest(t *testing.T) {
 	t.Parallel()
 	var n atomic.Int64
-	w := &world{wrapObjects: func(s objstore.Store) objstore.Store { return requests{s, &n} }}
+	var away atomic.Bool
+	w := &world{wrapObjects: func(s objstore.Store) objstore.Store {
+		return requests{objtest.Faulty{Store: s, Hook: func(_ context.Context, op objtest.Op) objtest.Fate {
+			if away.Load() && op.Kind == objtest.PutIfAbsent && strings.Contains(op.Key, "/manifests/") {
+				return objtest.Refused()
+			}
+			return objtest.Done()
+		}}, &n}
+	}}
 	w.cfg.Limits = coordinator.Limits{OutcomeCount: 20, PollInterval: 2 * time.Millisecond}
 	w.open(t)
 	w.create("t", twophase.ModeExclusive)
@@ -81,20 +92,21 @@ func TestStartReadsNoManifestsButTheNewest(t *testing.T) {
 	w.eventually("old snapshots are forgotten", func() bool { return w.status().RememberedSince.After(time.Unix(1, 0)) })
 	w.settle()
 	want := w.snapshot(40)
-	w.stop()
-	all := w.manifests()
-	if len(all) < 100 {
+	if all := w.manifests(); len(all) < 100 {
 		t.Fatalf("there are %d manifests", len(all))
 	}
-	for _, name := range all[len(all)-3:] {
-		w.drop("_txcoord/default/manifests/0000000000000000" + name)
+	away.Store(true)
+	for i := range 3 {
+		w.commit(fmt.Sprint("late ", i), blind("t", fmt.Sprint("late ", i)))
 	}
+	w.stop()
+	away.Store(false)
 	before := n.Load()
 	w.start()
 	if got := n.Load() - before; got > 20 {
 		t.Errorf("the start took %d requests for manifests", got)
 	}
-	w.eventually("there are manifests of all again", func() bool { return w.status().ManifestSnapshot == w.catalog.Shown() })
+	w.eventually("there are manifests of all", func() bool { return w.status().ManifestSnapshot == w.catalog.Shown() })
 	if diff := cmp.Diff(want, w.snapshot(40)); diff != "" {
 		t.Errorf("snapshot 40 (-before +after):\n%s", diff)
 	}
