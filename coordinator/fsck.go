@@ -144,8 +144,8 @@ func fsckOnce(ctx context.Context, cfg Config, table string) (*FsckReport, error
 	return f.done(), nil
 }
 
-// fsckTables is how many logs are read at once, fsckReads how many of their versions, and
-// how many entries and manifests.
+// fsckTables is how many logs are read at once, and fsckReads how many entries and staged
+// parts. Of the versions of each log, and of the manifests, it is Limits.ReadAhead.
 const (
 	fsckTables = 4
 	fsckReads  = 16

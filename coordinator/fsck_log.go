@@ -159,11 +159,7 @@ func (f *fsck) scan(ctx context.Context, w *wantedTable) (*scannedLog, error) {
 		return nil, err
 	}
 	out.last = listing.Last()
-	var at []twophase.Version
-	for _, c := range listing.Commits {
-		at = append(at, c.Version)
-	}
-	if err := f.read(ctx, log, out, at); err != nil {
+	if err := f.read(ctx, log, out, listing.Commits); err != nil {
 		return nil, err
 	}
 	if err := f.readMissing(ctx, log, out); err != nil {
@@ -234,46 +230,40 @@ func (f *fsck) readMissing(ctx context.Context, log *tables.Log, out *scannedLog
 	if cp, ok := again.NewestCheckpoint(tables.Latest); ok {
 		out.covered = cp.Version
 	}
-	var missing []twophase.Version
+	var missing []tables.ListedCommit
 	for v := out.covered + 1; v < out.last; v++ {
 		if out.versions[v] == nil {
-			missing = append(missing, v)
+			missing = append(missing, tables.ListedCommit{Version: v})
 		}
 	}
 	return f.read(ctx, log, out, missing)
 }
 
-func (f *fsck) read(ctx context.Context, log *tables.Log, out *scannedLog, versions []twophase.Version) error {
-	got := make([]*loggedVersion, len(versions))
-	err := parallelIndex(len(versions), fsckReads, func(i int) (err error) {
-		got[i], err = f.readLogged(ctx, log, versions[i])
-		return err
-	})
-	for i, v := range got {
-		if v != nil {
-			out.versions[versions[i]] = v
+// read reads versions. One that is not there is left out.
+func (f *fsck) read(ctx context.Context, log *tables.Log, out *scannedLog, commits []tables.ListedCommit) error {
+	return log.EachCommit(ctx, commits, func(c tables.ListedCommit, read *tables.Commit, err error) error {
+		damage, damaged := errors.AsType[*tables.LogError](err)
+		switch {
+		case errors.Is(err, objstore.ErrNotFound):
+			return nil
+		case damaged:
+			out.versions[c.Version] = &loggedVersion{err: damage}
+			return nil
+		case err != nil:
+			return err
 		}
-	}
-	return err
+		out.versions[c.Version] = f.loggedVersion(read)
+		return nil
+	})
 }
 
-// readLogged reads one version; nil if it is not there.
-func (f *fsck) readLogged(ctx context.Context, log *tables.Log, v twophase.Version) (*loggedVersion, error) {
-	commit, err := log.ReadCommit(ctx, v)
-	if errors.Is(err, objstore.ErrNotFound) {
-		return nil, nil
-	}
-	if damage, ok := errors.AsType[*tables.LogError](err); ok {
-		return &loggedVersion{err: damage}, nil
-	}
-	if err != nil {
-		return nil, err
-	}
+// loggedVersion is what is kept of a version.
+func (f *fsck) loggedVersion(commit *tables.Commit) *loggedVersion {
 	catalog := f.c.journal.Meta().Catalog
 	out := &loggedVersion{identity: commit.Identity}
 	out.tags, out.err = commit.Tags(catalog)
 	out.marker, _ = commit.Marker(catalog)
-	return out, nil
+	return out
 }
 
 // sorted are the versions that are there, in order.

@@ -6,9 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 
 	"github.com/txcoord/txcoord/coordinator/manifest"
+	"github.com/txcoord/txcoord/internal/ahead"
 	"github.com/txcoord/txcoord/internal/number"
 	"github.com/txcoord/txcoord/tables/objstore"
 	"github.com/txcoord/txcoord/twophase"
@@ -50,25 +50,14 @@ func (f *fsck) scanManifests(ctx context.Context) (*scannedManifests, error) {
 	return out, nil
 }
 
-// readManifests reads files, and the full maps that were listed, by name. What was taken
-// away since it was listed is left out.
-func (f *fsck) readManifests(ctx context.Context, names []manifest.Name) (map[manifest.Name][]byte, error) {
+// readManifest reads a file. What was taken away since it was listed is nil.
+func (f *fsck) readManifest(ctx context.Context, name manifest.Name) ([]byte, error) {
 	files := newManifests(f.c).files
-	got := make([][]byte, len(names))
-	err := parallelIndex(len(names), fsckReads, func(i int) (err error) {
-		got[i], _, err = files.Store.Get(ctx, files.Key(names[i]), objstore.Range{})
-		if errors.Is(err, objstore.ErrNotFound) {
-			return nil
-		}
-		return err
-	})
-	out := map[manifest.Name][]byte{}
-	for i, name := range names {
-		if got[i] != nil {
-			out[name] = got[i]
-		}
+	raw, _, err := files.Store.Get(ctx, files.Key(name), objstore.Range{})
+	if errors.Is(err, objstore.ErrNotFound) {
+		return nil, nil
 	}
-	return out, err
+	return raw, err
 }
 
 // manifestChain goes through manifests in order. set is what they make, and whole says
@@ -92,23 +81,19 @@ func (f *fsck) judgeManifests(ctx context.Context, s *scannedManifests) error {
 	f.report.Manifests = len(s.deltas)
 	c := &manifestChain{fsck: f, maps: s.maps, expected: f.expected(), set: &tableSet{tables: map[twophase.TableID]twophase.Version{}}}
 	c.whole = len(s.deltas) > 0 && s.deltas[0] == 1
-	for some := range slices.Chunk(s.deltas, fsckReads) {
-		var names []manifest.Name
-		for _, k := range some {
-			names = append(names, manifest.Name{Snapshot: k})
-		}
-		raw, err := f.readManifests(ctx, names)
-		if err != nil {
+	var names []manifest.Name
+	for _, k := range s.deltas {
+		names = append(names, manifest.Name{Snapshot: k})
+	}
+	reading := ahead.Reader[manifest.Name, []byte]{AtOnce: f.c.cfg.Limits.readAhead(f.c.cfg.Warehouse), Get: f.readManifest}
+	err := reading.Each(ctx, names, func(n manifest.Name, raw []byte) error {
+		if err := c.between(ctx, n.Snapshot); err != nil {
 			return err
 		}
-		for _, n := range names {
-			if err := c.between(ctx, n.Snapshot); err != nil {
-				return err
-			}
-			if err := c.take(ctx, n, raw[n]); err != nil {
-				return err
-			}
-		}
+		return c.take(ctx, n, raw)
+	})
+	if err != nil {
+		return err
 	}
 	newest := c.last
 	if n := len(s.deltas); n > 0 {
@@ -123,16 +108,16 @@ func (f *fsck) judgeManifests(ctx context.Context, s *scannedManifests) error {
 func (c *manifestChain) between(ctx context.Context, k twophase.SnapshotVersion) error {
 	for c.last > 0 && c.last+1 < k {
 		n := manifest.Name{Snapshot: c.last + 1}
-		raw, err := c.readManifests(ctx, []manifest.Name{n})
+		raw, err := c.readManifest(ctx, n)
 		if err != nil {
 			return err
 		}
-		if raw[n] == nil {
+		if raw == nil {
 			c.gap(c.last+1, k-1)
 			c.whole, c.last = false, 0
 			return nil
 		}
-		if err := c.take(ctx, n, raw[n]); err != nil {
+		if err := c.take(ctx, n, raw); err != nil {
 			return err
 		}
 	}
@@ -244,11 +229,11 @@ func (c *manifestChain) fullMap(ctx context.Context, k twophase.SnapshotVersion,
 		return nil
 	}
 	n := manifest.Name{Snapshot: k, Full: true}
-	raw, err := c.readManifests(ctx, []manifest.Name{n})
+	raw, err := c.readManifest(ctx, n)
 	if err != nil {
 		return err
 	}
-	file := c.manifest(n, raw[n])
+	file := c.manifest(n, raw)
 	if file == nil {
 		return nil
 	}

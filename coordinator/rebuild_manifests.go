@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/txcoord/txcoord/coordinator/manifest"
+	"github.com/txcoord/txcoord/internal/ahead"
 	"github.com/txcoord/txcoord/lock"
 	"github.com/txcoord/txcoord/twophase"
 )
@@ -45,18 +46,37 @@ func (r *rebuilding) readManifests(ctx context.Context) (*lastManifests, error) 
 	if err := r.base(ctx, files, s, out); err != nil {
 		return nil, err
 	}
-	for i, k := range s.deltas {
+	newest := s.deltas[len(s.deltas)-1]
+	// Many may be there since the full map. One that cannot be read is told of in its place.
+	reading := ahead.Reader[twophase.SnapshotVersion, gotManifest]{AtOnce: r.cfg.Limits.readAhead(r.cfg.Warehouse), Get: func(ctx context.Context, k twophase.SnapshotVersion) (gotManifest, error) {
+		return getManifest(ctx, files, k), nil
+	}}
+	return out, reading.Each(ctx, s.after(out.newest), func(k twophase.SnapshotVersion, got gotManifest) error {
 		if k <= out.newest {
-			continue // the full map has it
+			return nil // one before it has it
 		}
 		if err := r.between(ctx, files, s, k, out); err != nil {
-			return nil, err
+			return err
 		}
-		if err := r.take(ctx, files, k, i == len(s.deltas)-1, out); err != nil {
-			return nil, err
-		}
-	}
-	return out, nil
+		return r.take(ctx, k, got, k == newest, out)
+	})
+}
+
+// after are the numbers of those above a snapshot.
+func (s *scannedManifests) after(k twophase.SnapshotVersion) []twophase.SnapshotVersion {
+	i, _ := slices.BinarySearch(s.deltas, k+1)
+	return s.deltas[i:]
+}
+
+// gotManifest is one, or why it could not be read.
+type gotManifest struct {
+	file *manifest.File
+	err  error
+}
+
+func getManifest(ctx context.Context, files manifest.Files, k twophase.SnapshotVersion) gotManifest {
+	file, err := files.Read(ctx, manifest.Name{Snapshot: k})
+	return gotManifest{file, err}
 }
 
 // base begins with the newest full map that can be read.
@@ -85,7 +105,7 @@ func (r *rebuilding) base(ctx context.Context, files manifest.Files, s *scannedM
 func (r *rebuilding) between(ctx context.Context, files manifest.Files, s *scannedManifests, k twophase.SnapshotVersion, out *lastManifests) error {
 	for out.newest > 0 && out.newest+1 < k && !slices.Contains(s.deltas, out.newest+1) {
 		was := out.newest
-		if err := r.take(ctx, files, was+1, false, out); err != nil || out.newest == was {
+		if err := r.take(ctx, was+1, getManifest(ctx, files, was+1), false, out); err != nil || out.newest == was {
 			return err
 		}
 	}
@@ -94,8 +114,8 @@ func (r *rebuilding) between(ctx context.Context, files manifest.Files, s *scann
 
 // take goes on by one manifest. The newest must be readable: it says whose all this is,
 // and how far it goes.
-func (r *rebuilding) take(ctx context.Context, files manifest.Files, k twophase.SnapshotVersion, newest bool, out *lastManifests) error {
-	file, err := files.Read(ctx, manifest.Name{Snapshot: k})
+func (r *rebuilding) take(ctx context.Context, k twophase.SnapshotVersion, got gotManifest, newest bool, out *lastManifests) error {
+	file, err := got.file, got.err
 	switch {
 	case err != nil && (ctx.Err() != nil || newest):
 		return fmt.Errorf("the newest manifest says whose the warehouse is; take the file away if it cannot be put back: %w", err)

@@ -215,9 +215,10 @@ func (r *rebuilding) readVersions(ctx context.Context, t *rebuiltTable, listing 
 	for len(wanted) > 0 && wanted[0].Version <= t.shown && wanted[0].Modified.Before(oldest) {
 		wanted = wanted[1:]
 	}
-	read := make([]*tables.Commit, len(wanted))
-	err := parallelIndex(len(wanted), fsckReads, func(i int) (err error) {
-		read[i], err = r.readCommit(ctx, t, wanted[i].Version)
+	var read []*tables.Commit
+	err := t.log.EachCommit(ctx, wanted, func(_ tables.ListedCommit, c *tables.Commit, err error) error {
+		c, err = slim(c, err)
+		read = append(read, c)
 		return err
 	})
 	if err != nil {
@@ -248,10 +249,9 @@ func (r *rebuilding) readVersions(ctx context.Context, t *rebuiltTable, listing 
 	return nil
 }
 
-// readCommit reads one; nil if it was cleaned meanwhile. The actions are not kept. One
-// that cannot be read counts only where readers still need it: State would have failed.
-func (r *rebuilding) readCommit(ctx context.Context, t *rebuiltTable, v twophase.Version) (*tables.Commit, error) {
-	c, err := t.log.ReadCommit(ctx, v)
+// slim is what is kept of a commit; nil if it was cleaned meanwhile. One that cannot be
+// read counts only where readers still need it: State would have failed.
+func slim(c *tables.Commit, err error) (*tables.Commit, error) {
 	_, damaged := errors.AsType[*tables.LogError](err)
 	switch {
 	case errors.Is(err, objstore.ErrNotFound), damaged:

@@ -45,7 +45,7 @@ func (c *Catalog) compareLog(ctx context.Context, t *handle, in twophase.WalkInp
 	}
 	found := make([]damagedVersion, in.Recorded+1)
 	var mu sync.Mutex
-	err = parallelIndex(len(found), fsckReads, func(i int) error {
+	err = parallelIndex(len(found), t.log.ReadAhead, func(i int) error {
 		v := twophase.Version(i)
 		want, known := recorded(v)
 		if v == in.Recorded && !in.Identity.IsZero() {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"sync"
 
-	"github.com/txcoord/txcoord/internal/ahead"
 	"github.com/txcoord/txcoord/tables"
 	"github.com/txcoord/txcoord/tables/objstore"
 	"github.com/txcoord/txcoord/twophase"
@@ -65,12 +64,16 @@ func (t *tail) bring(ctx context.Context, log *listedLog, at twophase.Version) e
 // eachCommit reads the commits after one version and up to another, several at once, and
 // hands them out in their order.
 func eachCommit(ctx context.Context, log *tables.Log, after, upTo twophase.Version, use func(*tables.Commit) error) error {
-	var versions []twophase.Version
+	var wanted []tables.ListedCommit
 	for v := after + 1; v <= upTo; v++ {
-		versions = append(versions, v)
+		wanted = append(wanted, tables.ListedCommit{Version: v})
 	}
-	reading := ahead.Reader[twophase.Version, *tables.Commit]{AtOnce: 16, Get: log.ReadCommit}
-	return reading.Each(ctx, versions, func(_ twophase.Version, c *tables.Commit) error { return use(c) })
+	return log.EachCommit(ctx, wanted, func(_ tables.ListedCommit, c *tables.Commit, err error) error {
+		if err != nil {
+			return err
+		}
+		return use(c)
+	})
 }
 
 func (t *tail) advance(v twophase.Version, raw []byte) {

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/txcoord/txcoord/internal/ahead"
 	"github.com/txcoord/txcoord/tables/objstore"
 	"github.com/txcoord/txcoord/twophase"
 )
@@ -156,6 +157,24 @@ func (l *Log) ReadCommit(ctx context.Context, v twophase.Version) (*Commit, erro
 	}
 	c.Object = object
 	return c, nil
+}
+
+// EachCommit reads commits that were listed, as many at once as LogConfig.ReadAhead within
+// 16 MiB, and calls use with each of them in their order, or with why it could not be read,
+// as ReadCommit has it. An error of use ends it.
+func (l *Log) EachCommit(ctx context.Context, commits []ListedCommit, use func(c ListedCommit, read *Commit, err error) error) error {
+	type got struct {
+		commit *Commit
+		err    error
+	}
+	reading := ahead.Reader[ListedCommit, got]{
+		AtOnce: l.ReadAhead, Bytes: commitBytesAhead, Size: func(c ListedCommit) int64 { return c.Size },
+		Get: func(ctx context.Context, c ListedCommit) (g got, _ error) {
+			g.commit, g.err = l.ReadCommit(ctx, c.Version)
+			return g, nil
+		},
+	}
+	return reading.Each(ctx, commits, func(c ListedCommit, g got) error { return use(c, g.commit, g.err) })
 }
 
 const maxEngine = 200
