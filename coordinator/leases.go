@@ -42,9 +42,9 @@ type Tag struct {
 var leaseID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
 
 // Lease makes a lease, of a snapshot that can be read: that is looked at before, so that
-// nothing is written for another one, and after, since a clean-up by another replica, or
-// another engine, may have begun before the lease was folded. The warnings name tables whose own settings would let another
-// engine break it.
+// nothing is written for another one, and after, since a clean-up, or another engine, may
+// have begun before the lease was folded. The warnings name tables whose own settings would
+// let another engine break it.
 func (c *Catalog) Lease(ctx context.Context, q LeaseRequest) (Lease, []string, error) {
 	if q.ID == "" {
 		var b [8]byte
@@ -66,15 +66,11 @@ func (c *Catalog) Lease(ctx context.Context, q LeaseRequest) (Lease, []string, e
 		return Lease{}, nil, errors.Join(gone, err)
 	}
 	rec := &twophase.Leased{ID: q.ID, Snapshot: q.Snapshot, TTL: q.TTL, Note: q.Note}
-	var out Lease
-	err = c.cleaningHeld(ctx, func() error {
-		out, err = c.leaseRecord(ctx, rec)
-		return err
-	})
+	out, err := c.leaseRecord(ctx, rec)
 	if err != nil {
 		return Lease{}, nil, err
 	}
-	gone, err := c.unreadable(ctx, set)
+	gone, err := c.unreadable(ctx, set) // as seen from behind the record
 	if err == nil && gone != nil {
 		err = errors.Join(gone, c.EndLease(ctx, out.ID))
 	}
@@ -218,19 +214,6 @@ func (c *Catalog) leaseGone(id string, err error) error {
 		return &Error{Reason: LeaseExists, Message: fmt.Sprintf("lease %s is there, for snapshot %d", id, have.Snapshot)}
 	}
 	return noLease(id)
-}
-
-// cleaningHeld does something while no log is being cleaned by this process: what
-// would be deleted was chosen before the lease.
-func (c *Catalog) cleaningHeld(ctx context.Context, do func() error) error {
-	if c.upkeep == nil {
-		return do()
-	}
-	if err := c.upkeep.turn.take(ctx); err != nil {
-		return err
-	}
-	defer c.upkeep.turn.give()
-	return do()
 }
 
 // warnedAtMost bounds the tables whose settings are looked at for one answer.

@@ -29,9 +29,6 @@ type upkeepJob struct {
 	survey *tables.Survey
 	// recorded is what is known of the table's versions; nil until the survey fits.
 	recorded func(twophase.Version) (twophase.Hash, bool)
-	// cut is up to where the log is being cleaned, as far as it was not held at a time.
-	cut    twophase.Version
-	heldAt time.Duration
 }
 
 // fixedRow is what the journal says of a table at one time.
@@ -131,7 +128,6 @@ func (j *upkeepJob) begin() error {
 			}
 			return j.recorded(v)
 		},
-		Goes: j.goes,
 	})
 	return nil
 }
@@ -267,7 +263,7 @@ func (j *upkeepJob) cleanUp(ctx context.Context) error {
 		out.Skipped = "it is not due"
 		return nil
 	}
-	for {
+	for range cleanUpTries {
 		err := j.cleanUpHeld(ctx)
 		if errors.Is(err, errHeldNow) {
 			continue
@@ -277,58 +273,93 @@ func (j *upkeepJob) cleanUp(ctx context.Context) error {
 		}
 		return err
 	}
+	out.Skipped = "older snapshots are being leased or tagged all the time; the next look tries again"
+	return nil
 }
 
-// errHeldNow: something that the clean-up was about to remove is held since it was planned.
-var errHeldNow = errors.New("a part of the log that was to go is held now")
+// cleanUpTries is how often a clean-up is planned while older snapshots are leased or tagged.
+const cleanUpTries = 10
 
-// cleanUpHeld removes what nothing holds.
+// errHeldNow: an older snapshot was leased or tagged since the clean-up was planned.
+var errHeldNow = errors.New("a snapshot was leased or tagged meanwhile")
+
+// cleanUpHeld removes what nothing holds. What goes is said in the journal before, and who
+// leases or tags a snapshot looks for that behind its own record: this process may be halted
+// before each of the deletes, which take minutes.
 func (j *upkeepJob) cleanUpHeld(ctx context.Context) error {
-	upTo, heldBy, err := j.held(ctx)
+	h, err := j.held(ctx)
 	if err != nil {
 		return err
 	}
-	plan, err := j.keeper.PlanCleanUp(ctx, j.survey, tables.CleanUpRules{UpTo: upTo})
+	plan, err := j.keeper.PlanCleanUp(ctx, j.survey, tables.CleanUpRules{UpTo: h.upTo})
 	if err != nil {
 		return err
 	}
-	j.tell(plan, heldBy)
+	j.tell(plan, h.by)
 	if j.dry || len(plan.Delete) == 0 {
 		return nil
 	}
-	if err := j.still(ctx); err != nil {
-		return err
+	if plan.Cut != twophase.NoVersion {
+		h.record.Cut = plan.Cut
+		err = j.cutLog(ctx, h.record)
 	}
-	j.cut = plan.Cut
-	_, _, err = j.keeper.CleanUp(ctx, plan)
+	if err == nil {
+		err = j.still(ctx)
+	}
+	if err == nil {
+		_, _, err = j.keeper.CleanUp(ctx, plan)
+	}
 	return err
 }
 
-// held is up to where nothing holds the log, whichever replica gave that.
-func (j *upkeepJob) held(ctx context.Context) (upTo twophase.Version, by string, err error) {
-	at := j.m.c.cfg.Boot()
-	if err := j.m.c.catchUp(ctx); err != nil {
-		return 0, "", err
-	}
-	j.heldAt = at
-	return j.m.c.heldVersion(ctx, j.id, j.at)
-}
-
-// heldLook is how long a look at what holds the log stands. A lease is given after a look at what
-// is left, so what goes within that time after it may still be missed.
-const heldLook = 100 * time.Millisecond
-
-// goes looks again whether something holds what is about to be removed: a clean-up takes minutes,
-// and longer where the process is halted.
-func (j *upkeepJob) goes(ctx context.Context) error {
-	if j.m.c.cfg.Boot()-j.heldAt <= heldLook {
+// cutLog says up to where the log goes, unless that was said before.
+func (j *upkeepJob) cutLog(ctx context.Context, r twophase.LogCut) error {
+	if j.m.c.logCut(j.id) >= r.Cut {
 		return nil
 	}
-	upTo, _, err := j.held(ctx)
-	if err == nil && upTo < j.cut {
+	err := j.m.c.submitFetching(ctx, twophase.Request{Record: &r})
+	refused, _ := errors.AsType[*twophase.Refused](err)
+	switch {
+	case j.m.c.logCut(j.id) >= r.Cut: // whatever the answer, the fold has it (R5)
+		return nil
+	case err == nil, refused != nil && refused.Reason == twophase.ReasonStale:
 		return errHeldNow
+	case refused != nil:
+		return j.m.c.refusal(txnRef{}, refused)
 	}
-	return err
+	return j.m.c.storeError(err)
+}
+
+// logCut is the oldest version of a table's log that is there for certain.
+func (c *Catalog) logCut(id twophase.TableID) (v twophase.Version) {
+	c.ledger.read(func(s *twophase.State) {
+		if t, ok := s.Table(id); ok {
+			v = t.Cut
+		}
+	})
+	return v
+}
+
+// heldLog is what holds a table's log.
+type heldLog struct {
+	// upTo is the highest version that may become the oldest one; by what, if that is below
+	// the recorded one.
+	upTo twophase.Version
+	by   string
+	// record says of a cut when that was looked at.
+	record twophase.LogCut
+}
+
+// held looks at what holds the log, whichever replica gave that.
+func (j *upkeepJob) held(ctx context.Context) (h heldLog, err error) {
+	if err := j.m.c.catchUp(ctx); err != nil {
+		return h, err
+	}
+	j.m.c.ledger.read(func(s *twophase.State) {
+		h.record = twophase.LogCut{Table: j.id, Seen: s.Next(), Snapshot: s.Shown()}
+	})
+	h.upTo, h.by, err = j.m.c.heldVersion(ctx, j.id, j.at)
+	return h, err
 }
 
 func (j *upkeepJob) tell(p *tables.CleanUp, heldBy string) {

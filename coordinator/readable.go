@@ -15,8 +15,9 @@ import (
 const youngSnapshot = 12 * time.Hour
 
 // unreadable says of which tables a snapshot's version cannot be read any more: commits
-// were cleaned, or the checkpoint that they rest on is gone, or the place is another
-// table's. What VACUUM took of its files is not looked for. The error is a store's.
+// were cleaned, or are about to be, or the checkpoint that they rest on is gone, or the
+// place is another table's. What VACUUM took of its files is not looked for. The error is a
+// store's.
 func (c *Catalog) unreadable(ctx context.Context, set *tableSet) (gone error, err error) {
 	young := c.cfg.Now().Sub(set.time.Std()) < youngSnapshot
 	ids := make([]twophase.TableID, 0, len(set.tables))
@@ -34,7 +35,7 @@ func (c *Catalog) unreadable(ctx context.Context, set *tableSet) (gone error, er
 		if err != nil {
 			return c.objectsError(row.URI, err)
 		}
-		lost[i] = !l.Reads(v) || c.isReplaced(ids[i])
+		lost[i] = !l.Reads(v) || v < c.logCut(ids[i]) || c.isReplaced(ids[i])
 		return nil
 	})
 	var of []twophase.TableID
@@ -74,8 +75,11 @@ func (c *Catalog) notReadable(set *tableSet, of []twophase.TableID) error {
 	}
 	first := rows[0]
 	why := "commits of the log, or the checkpoint that they rest on, are gone. Name a newer snapshot, or put the files back"
-	if slices.ContainsFunc(of, c.isReplaced) {
+	switch {
+	case slices.ContainsFunc(of, c.isReplaced):
 		why = "a table was closed because another one's log stands at its place, or is gone from there, and nothing vouches for what can be read there. Name a newer snapshot"
+	case slices.ContainsFunc(of, func(id twophase.TableID) bool { return set.tables[id] < c.logCut(id) }):
+		why = "a clean-up has removed, or is removing, that part of the log. Name a newer snapshot"
 	}
 	return &Error{
 		Reason:  SnapshotOutOfRange,

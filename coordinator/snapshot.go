@@ -73,9 +73,7 @@ func (c *Catalog) resolveSnapshot(ctx context.Context, ref SnapshotRef) (*tableS
 	}
 	switch {
 	case ref.Tag != "":
-		ok := false
-		c.ledger.read(func(s *twophase.State) { version, ok = s.Tags()[ref.Tag] })
-		if !ok {
+		if version = c.tagged(ref.Tag); version == 0 {
 			return nil, &Error{Reason: SnapshotNotFound, Message: fmt.Sprintf("there is no tag %q", clip(ref.Tag, 256))}
 		}
 	case !ref.Time.IsZero():
@@ -351,8 +349,7 @@ func (c *Catalog) Tag(ctx context.Context, name string, v twophase.SnapshotVersi
 		return nil, gone
 	}
 	was := c.tagged(name)
-	err = c.cleaningHeld(ctx, func() error { return c.adminRecord(ctx, &twophase.Tagged{Name: name, Snapshot: v}) })
-	if err != nil {
+	if err := c.adminRecord(ctx, &twophase.Tagged{Name: name, Snapshot: v}); err != nil {
 		return nil, err
 	}
 	gone, err := c.unreadable(ctx, set)
@@ -372,7 +369,7 @@ func (c *Catalog) Tag(ctx context.Context, name string, v twophase.SnapshotVersi
 
 // tagged is the snapshot of a tag; 0 if there is none.
 func (c *Catalog) tagged(name string) (v twophase.SnapshotVersion) {
-	c.ledger.read(func(s *twophase.State) { v = s.Tags()[name] })
+	c.ledger.read(func(s *twophase.State) { v = s.Tag(name) })
 	return v
 }
 

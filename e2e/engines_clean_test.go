@@ -18,13 +18,13 @@ func aDay() map[string]string {
 
 // age moves the times of a table's commits and checkpoints up to a version, and of
 // data files that are in the table or were, three days back. Files of transactions
-// that are not decided keep theirs: they cannot be older than their transaction.
+// that are not published keep theirs: they cannot be older than their transaction.
 func (l *load) age(table string, upTo int64) {
 	l.t.Helper()
 	old := time.Now().Add(-72 * time.Hour)
-	undecided := l.undecidedFiles(table)
+	open := l.openFiles(table)
 	err := filepath.WalkDir(l.storm.world.table(table), func(name string, d os.DirEntry, err error) error {
-		if err != nil || d.IsDir() || undecided[d.Name()] {
+		if err != nil || d.IsDir() || open[d.Name()] {
 			return err
 		}
 		if filepath.Base(filepath.Dir(name)) == "_delta_log" && versionOf(d.Name()) > upTo {
@@ -51,9 +51,10 @@ func versionOf(name string) (v int64) {
 	return -1
 }
 
-// undecidedFiles are the files of attempts that were not told that they are committed.
-// A client writes its files before it books them, so young files count as such, too.
-func (l *load) undecidedFiles(table string) map[string]bool {
+// openFiles are the files of attempts that were not told that they are committed and
+// published: no version of the table names them yet. A client writes its files before it
+// books them, so young files count as such, too.
+func (l *load) openFiles(table string) map[string]bool {
 	young := time.Now().Add(-time.Minute)
 	all := map[string]bool{}
 	entries, _ := os.ReadDir(l.storm.world.table(table))
@@ -70,7 +71,7 @@ func (l *load) undecidedFiles(table string) map[string]bool {
 				if c.table != table {
 					continue
 				}
-				if all[f.path] = true; a.outcome != nil {
+				if all[f.path] = true; a.outcome.GetCommitted().GetSnapshotVersion() != 0 {
 					delete(all, f.path)
 				}
 			}

@@ -67,9 +67,6 @@ type KeeperConfig struct {
 	// is still known. Nothing is written or removed on the strength of a commit file that
 	// is another one: *LogError Altered.
 	Recorded func(twophase.Version) (twophase.Hash, bool)
-	// Goes, if set, is asked before each file that a clean-up removes: what holds the log may
-	// have changed since the plan was made, and it ends with the first error.
-	Goes func(context.Context) error
 }
 
 // Keeper keeps one table's log in order: it writes checkpoints and removes what has

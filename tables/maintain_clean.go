@@ -303,11 +303,6 @@ func (k *Keeper) CleanUp(ctx context.Context, plan *CleanUp) (objects int, bytes
 		}
 	}
 	for _, o := range plan.Delete {
-		if k.cfg.Goes != nil {
-			if err := k.cfg.Goes(ctx); err != nil {
-				return objects, bytes, err
-			}
-		}
 		if err := k.log.Store.Delete(ctx, o.Key); err != nil {
 			return objects, bytes, fmt.Errorf("clean the log of table %s: delete %s: %w", k.log.URI, k.log.nameOf(o.Key), err)
 		}

@@ -108,10 +108,10 @@ func (s *State) headToPB() *recordpb.CheckpointHead {
 		h.Rounds = append(h.Rounds, &recordpb.Round{Id: roundIDToPB(r.ID), TimeMs: int64(r.Time), Txns: mapTo(r.Txns, txnToPB), Caps: capsToPB(&r.Caps)})
 	}
 	for _, name := range sortedKeys(s.tags) {
-		h.Tags = append(h.Tags, &recordpb.Tagged{Name: name, Snapshot: uint64(s.tags[name])})
+		h.Tags = append(h.Tags, &recordpb.Tag{Name: name, Snapshot: uint64(s.tags[name].snapshot), At: uint64(s.tags[name].at)})
 	}
 	for _, l := range s.Leases() {
-		h.Leases = append(h.Leases, &recordpb.Lease{Id: l.ID, Snapshot: uint64(l.Snapshot), Note: l.Note, SinceMs: int64(l.Since), UntilMs: int64(l.Until), TtlMs: l.TTL.Milliseconds()})
+		h.Leases = append(h.Leases, &recordpb.Lease{Id: l.ID, Snapshot: uint64(l.Snapshot), Note: l.Note, SinceMs: int64(l.Since), UntilMs: int64(l.Until), TtlMs: l.TTL.Milliseconds(), At: uint64(l.At)})
 	}
 	h.Reservations, h.Turns = s.reservationsToPB()
 	return h
@@ -120,7 +120,7 @@ func (s *State) headToPB() *recordpb.CheckpointHead {
 func tableToPB(t *Table) *recordpb.Table {
 	m := &recordpb.Table{
 		Registered: registeredToPB(&t.Registered), Recorded: int64(t.Recorded), Identity: hashToPB(t.Identity), Marker: int64(t.Marker),
-		NextChange: int64(t.Next), SnapshotVersion: int64(t.Shown), Released: t.Released, ReleasedMs: int64(t.ReleasedAt), HistoryFloor: int64(t.PastFloor), Created: t.Created,
+		NextChange: int64(t.Next), SnapshotVersion: int64(t.Shown), Released: t.Released, ReleasedMs: int64(t.ReleasedAt), HistoryFloor: int64(t.PastFloor), Created: t.Created, Cut: int64(t.Cut),
 		Pending: mapTo(t.Pending, changeToPB), Diverged: mapTo(t.Diverged, changeToPB),
 	}
 	m.Past = mapTo(t.past.blocks, func(b pastBlock) []byte { return b.packed })
@@ -225,12 +225,12 @@ func LoadCheckpoint(index []byte, segments []*Segment) (*State, error) {
 	s.checkpointAt, s.movedTo = Position(h.GetCheckpointAt()), h.GetMovedTo()
 	s.rebuilt, s.rebuilding, s.names = SnapshotVersion(h.GetRebuilt()), h.GetRebuilding(), newNames(h.GetNames())
 	for _, t := range h.GetTags() {
-		s.tags[t.GetName()] = SnapshotVersion(t.GetSnapshot())
+		s.tags[t.GetName()] = tag{SnapshotVersion(t.GetSnapshot()), Position(t.GetAt())}
 	}
 	for _, l := range h.GetLeases() {
 		s.leases[l.GetId()] = &Lease{
 			ID: l.GetId(), Snapshot: SnapshotVersion(l.GetSnapshot()), Note: l.GetNote(), Since: Time(l.GetSinceMs()), Until: Time(l.GetUntilMs()),
-			TTL: time.Duration(l.GetTtlMs()) * time.Millisecond,
+			TTL: time.Duration(l.GetTtlMs()) * time.Millisecond, At: Position(l.GetAt()),
 		}
 	}
 	s.loadReservations(h)
@@ -333,7 +333,7 @@ func (s *State) loadTables(in []*recordpb.Table) error {
 		t := &Table{
 			Registered: *registeredFromPB(m.GetRegistered()), Created: m.GetCreated(), Recorded: Version(m.GetRecorded()),
 			Identity: hashFromPB(m.GetIdentity()), Marker: ChangeNumber(m.GetMarker()), Next: ChangeNumber(m.GetNextChange()),
-			Shown: Version(m.GetSnapshotVersion()), Released: m.GetReleased(), ReleasedAt: Time(m.GetReleasedMs()), PastFloor: Version(m.GetHistoryFloor()),
+			Shown: Version(m.GetSnapshotVersion()), Released: m.GetReleased(), ReleasedAt: Time(m.GetReleasedMs()), PastFloor: Version(m.GetHistoryFloor()), Cut: Version(m.GetCut()),
 		}
 		for _, b := range m.GetPast() {
 			if err := t.past.load(b); err != nil {

@@ -216,6 +216,10 @@ func recordToPB(r Record) *recordpb.Record {
 		}}}
 	case *LeaseEnded:
 		return &recordpb.Record{Record: &recordpb.Record_LeaseEnd{LeaseEnd: &recordpb.LeaseEnded{Id: r.ID, UntilMs: int64(r.Until)}}}
+	case *LogCut:
+		return &recordpb.Record{Record: &recordpb.Record_LogCut{LogCut: &recordpb.LogCut{
+			Table: string(r.Table), Cut: int64(r.Cut), Seen: uint64(r.Seen), Snapshot: uint64(r.Snapshot),
+		}}}
 	case *Reserved:
 		return &recordpb.Record{Record: &recordpb.Record_Reserve{Reserve: reservedToPB(r)}}
 	case *ReservationEnded:
@@ -293,6 +297,9 @@ func recordFromPB(m *recordpb.Record) (Record, error) {
 		}, nil
 	case *recordpb.Record_LeaseEnd:
 		return &LeaseEnded{ID: r.LeaseEnd.GetId(), Until: Time(r.LeaseEnd.GetUntilMs())}, nil
+	case *recordpb.Record_LogCut:
+		c := r.LogCut
+		return &LogCut{Table: TableID(c.GetTable()), Cut: Version(c.GetCut()), Seen: Position(c.GetSeen()), Snapshot: SnapshotVersion(c.GetSnapshot())}, nil
 	case *recordpb.Record_Reserve:
 		return reservedFromPB(r.Reserve), nil
 	case *recordpb.Record_ReserveEnd:

@@ -205,6 +205,12 @@ func genRecord(t *rapid.T) twophase.Record {
 	case 18:
 		return &twophase.LeaseEnded{ID: genText(t, "lease"), Until: twophase.Time(rapid.Int64().Draw(t, "until"))}
 	}
+	if rapid.Bool().Draw(t, "cuts") {
+		return &twophase.LogCut{
+			Table: table, Cut: genVersion(t), Seen: twophase.Position(rapid.Uint64().Draw(t, "seen")),
+			Snapshot: twophase.SnapshotVersion(rapid.Uint64().Draw(t, "snapshot")),
+		}
+	}
 	if rapid.Bool().Draw(t, "moves") {
 		return &twophase.Moved{To: genText(t, "to")}
 	}

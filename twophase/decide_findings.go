@@ -45,6 +45,8 @@ func (d *decision) finding(r *Request) Answer {
 		return d.lease(rec)
 	case *LeaseEnded:
 		return d.leaseEnd(rec)
+	case *LogCut:
+		return d.cutLog(rec)
 	case *Reserved:
 		return refuse(Refused{Reason: ReasonStale, Detail: "a reservation is given to who loses"})
 	case *ReservationEnded:

@@ -108,6 +108,8 @@ func (f *fold) apply(r Record) {
 		f.leased(r)
 	case *LeaseEnded:
 		f.leaseEnded(r)
+	case *LogCut:
+		f.logCut(r)
 	case *Reserved:
 		f.reserved(r)
 	case *ReservationEnded:
@@ -256,7 +258,7 @@ func (f *fold) tagged(r *Tagged) {
 	case r.Snapshot == 0:
 		delete(f.tags, r.Name)
 	case r.Snapshot <= f.shown:
-		f.tags[r.Name] = r.Snapshot
+		f.tags[r.Name] = tag{r.Snapshot, f.entry.Position}
 	}
 }
 

@@ -367,6 +367,20 @@ type LeaseEnded struct {
 	Until Time
 }
 
+// LogCut says that a table's log may lose what lies below a version: nothing is deleted
+// before. Whoever leases or tags a snapshot that needs it finds that in the fold behind
+// the own record, and takes this back. If one was made that needs it since the leases and
+// tags were looked at, or if the newest snapshot does, the record is ignored.
+type LogCut struct {
+	Table TableID
+	// Cut is the oldest version that stays.
+	Cut Version
+	// Seen is the position up to which leases and tags were looked at, and Snapshot the
+	// newest one there: what is leased or tagged of that one or later ones stays anyway.
+	Seen     Position
+	Snapshot SnapshotVersion
+}
+
 // Moved ends the catalog's life in the store that holds this journal: nothing is
 // decided any more, by anybody who has folded it, and nobody can append behind it
 // without having done so. The journal up to here is copied, and goes on in the other
@@ -458,6 +472,7 @@ func (*BuildEnabled) kind() string   { return "build" }
 func (*FenceCounted) kind() string   { return "fence" }
 func (*Leased) kind() string         { return "lease" }
 func (*LeaseEnded) kind() string     { return "lease_end" }
+func (*LogCut) kind() string         { return "log_cut" }
 
 func (*Reserved) kind() string         { return "reserve" }
 func (*ReservationEnded) kind() string { return "reserve_end" }

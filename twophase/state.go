@@ -157,6 +157,9 @@ type Table struct {
 	Opened *Opened
 	// Guests are the engines whose commits were recorded, the latest last.
 	Guests []Guest
+	// Cut is the oldest version of the log that is there for certain: what lies below it
+	// may have been removed by a clean-up of ours; 0 where there was none.
+	Cut Version
 }
 
 // Guest is another engine that wrote a table. For people only.
@@ -181,6 +184,14 @@ type Lease struct {
 	Since, Until Time
 	// TTL is how long it lasts from its newest renewal on.
 	TTL time.Duration
+	// At is the entry that made it.
+	At Position
+}
+
+// tag names a snapshot, since an entry.
+type tag struct {
+	snapshot SnapshotVersion
+	at       Position
 }
 
 // Round is a set of decided transactions that is published together (R2).
@@ -278,7 +289,7 @@ type State struct {
 
 	shown     SnapshotVersion
 	snapshots []*Snapshot
-	tags      map[string]SnapshotVersion
+	tags      map[string]tag
 	leases    map[string]*Lease
 
 	reservations []*Reservation    // that stand, in order of their records
@@ -295,7 +306,7 @@ func NewState(catalog, incarnation string) *State {
 		catalog: catalog, incarnation: incarnation,
 		caps: DefaultCaps, codec: FirstCodec,
 		tables: map[TableID]*Table{}, byName: map[string]TableID{}, byURI: map[string]TableID{},
-		unsettled: map[TxnID]*Outcome{}, settled: newKept(0), names: newNames(nil), tags: map[string]SnapshotVersion{}, leases: map[string]*Lease{},
+		unsettled: map[TxnID]*Outcome{}, settled: newKept(0), names: newNames(nil), tags: map[string]tag{}, leases: map[string]*Lease{},
 		ranges: map[uint64][]TxnID{}, encoded: map[segment]CheckpointObject{},
 		turns: map[TableID]*turn{},
 		busy:  map[TableID]*Round{}, joining: map[TableID]*component{},
@@ -445,7 +456,16 @@ func (s *State) Lease(id string) (*Lease, bool) {
 }
 
 // Tags maps names to snapshots.
-func (s *State) Tags() map[string]SnapshotVersion { return s.tags }
+func (s *State) Tags() map[string]SnapshotVersion {
+	out := make(map[string]SnapshotVersion, len(s.tags))
+	for name, t := range s.tags {
+		out[name] = t.snapshot
+	}
+	return out
+}
+
+// Tag is the snapshot that a name stands for; 0 if it is none.
+func (s *State) Tag(name string) SnapshotVersion { return s.tags[name].snapshot }
 
 func compareStrings[T ~string](a, b T) int {
 	switch {

@@ -15,7 +15,7 @@ import (
 //	abort 1 [client|expired|resolve] [begun:3]
 //	freeze 1.0 T0 / thaw T0 / release T0 / register T0b T0 / floor 7 / tag x 2
 //	reserve-end key 3
-//	lease a 1 1h / renew a 1 1h / lease-end a [7200000]
+//	lease a 1 1h / renew a 1 1h / lease-end a [7200000] / cut T0 1 seen:3 snapshot:2
 //	caps txns:2 bytes:100 coalesce:no / checkpoint / counted T0 1
 func (s *script) ask(args []string) string {
 	r := s.rep(args[0])
@@ -249,6 +249,17 @@ func (s *script) admin(r *actorless, kind string, args []string) Record {
 			end.Until = Time(number(args[1]))
 		}
 		return end
+	case "cut":
+		cut := &LogCut{Table: TableID(args[0]), Cut: Version(number(args[1]))}
+		for _, a := range args[2:] {
+			switch what, val, _ := strings.Cut(a, ":"); what {
+			case "seen":
+				cut.Seen = Position(number(val))
+			case "snapshot":
+				cut.Snapshot = SnapshotVersion(number(val))
+			}
+		}
+		return cut
 	case "caps":
 		caps := DefaultCaps
 		for _, a := range args {

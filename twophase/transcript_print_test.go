@@ -213,6 +213,9 @@ func (s *script) state(args []string) string {
 		if t.Held != nil {
 			b.WriteString(", held")
 		}
+		if t.Cut > 0 {
+			fmt.Fprintf(&b, ", cut at %d", t.Cut)
+		}
 		b.WriteByte('\n')
 	}
 	for _, l := range r.state.Leases() {

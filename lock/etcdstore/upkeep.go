@@ -134,7 +134,7 @@ func (s *Store) compactTo(ctx context.Context, revision int64) error {
 		return &lock.Refusal{
 			Reason: lock.ErrDenied, Err: err,
 			Text:   fmt.Sprintf("etcd's user %q may not compact, and the cluster fills up with the values that were replaced", s.cfg.Username),
-			Remedy: "let the members do it (etcd --auto-compaction-retention=1m) and say compact=false in --store, or grant the user the role root",
+			Remedy: "let the members do it (etcd --auto-compaction-retention=1m) and name the store with compact=false, or grant the user the role root",
 		}
 	}
 	return err

@@ -221,6 +221,7 @@ type Record struct {
 	//	*Record_Reserve
 	//	*Record_ReserveEnd
 	//	*Record_Turn
+	//	*Record_LogCut
 	Record        isRecord_Record `protobuf_oneof:"record"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -515,6 +516,15 @@ func (x *Record) GetTurn() *Turned {
 	return nil
 }
 
+func (x *Record) GetLogCut() *LogCut {
+	if x != nil {
+		if x, ok := x.Record.(*Record_LogCut); ok {
+			return x.LogCut
+		}
+	}
+	return nil
+}
+
 type isRecord_Record interface {
 	isRecord_Record()
 }
@@ -631,6 +641,10 @@ type Record_Turn struct {
 	Turn *Turned `protobuf:"bytes,38,opt,name=turn,proto3,oneof"`
 }
 
+type Record_LogCut struct {
+	LogCut *LogCut `protobuf:"bytes,39,opt,name=log_cut,json=logCut,proto3,oneof"`
+}
+
 func (*Record_Commit) isRecord_Record() {}
 
 func (*Record_Abort) isRecord_Record() {}
@@ -686,6 +700,8 @@ func (*Record_Reserve) isRecord_Record() {}
 func (*Record_ReserveEnd) isRecord_Record() {}
 
 func (*Record_Turn) isRecord_Record() {}
+
+func (*Record_LogCut) isRecord_Record() {}
 
 type ObjectRef struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2941,6 +2957,76 @@ func (x *LeaseEnded) GetUntilMs() int64 {
 	return 0
 }
 
+// LogCut says that what a table's log holds below a version may go.
+type LogCut struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Table string                 `protobuf:"bytes,1,opt,name=table,proto3" json:"table,omitempty"`
+	Cut   int64                  `protobuf:"varint,2,opt,name=cut,proto3" json:"cut,omitempty"`
+	// The position up to which leases and tags were looked at, and the newest snapshot there.
+	Seen          uint64 `protobuf:"varint,3,opt,name=seen,proto3" json:"seen,omitempty"`
+	Snapshot      uint64 `protobuf:"varint,4,opt,name=snapshot,proto3" json:"snapshot,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LogCut) Reset() {
+	*x = LogCut{}
+	mi := &file_twophase_recordpb_record_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LogCut) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LogCut) ProtoMessage() {}
+
+func (x *LogCut) ProtoReflect() protoreflect.Message {
+	mi := &file_twophase_recordpb_record_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LogCut.ProtoReflect.Descriptor instead.
+func (*LogCut) Descriptor() ([]byte, []int) {
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{36}
+}
+
+func (x *LogCut) GetTable() string {
+	if x != nil {
+		return x.Table
+	}
+	return ""
+}
+
+func (x *LogCut) GetCut() int64 {
+	if x != nil {
+		return x.Cut
+	}
+	return 0
+}
+
+func (x *LogCut) GetSeen() uint64 {
+	if x != nil {
+		return x.Seen
+	}
+	return 0
+}
+
+func (x *LogCut) GetSnapshot() uint64 {
+	if x != nil {
+		return x.Snapshot
+	}
+	return 0
+}
+
 type Reserved struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Key           string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
@@ -2953,7 +3039,7 @@ type Reserved struct {
 
 func (x *Reserved) Reset() {
 	*x = Reserved{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[36]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2965,7 +3051,7 @@ func (x *Reserved) String() string {
 func (*Reserved) ProtoMessage() {}
 
 func (x *Reserved) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[36]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2978,7 +3064,7 @@ func (x *Reserved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reserved.ProtoReflect.Descriptor instead.
 func (*Reserved) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{36}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Reserved) GetKey() string {
@@ -3020,7 +3106,7 @@ type ReservedTable struct {
 
 func (x *ReservedTable) Reset() {
 	*x = ReservedTable{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[37]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3032,7 +3118,7 @@ func (x *ReservedTable) String() string {
 func (*ReservedTable) ProtoMessage() {}
 
 func (x *ReservedTable) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[37]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3045,7 +3131,7 @@ func (x *ReservedTable) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReservedTable.ProtoReflect.Descriptor instead.
 func (*ReservedTable) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{37}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ReservedTable) GetTable() string {
@@ -3073,7 +3159,7 @@ type ReservationEnded struct {
 
 func (x *ReservationEnded) Reset() {
 	*x = ReservationEnded{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[38]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3085,7 +3171,7 @@ func (x *ReservationEnded) String() string {
 func (*ReservationEnded) ProtoMessage() {}
 
 func (x *ReservationEnded) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[38]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3098,7 +3184,7 @@ func (x *ReservationEnded) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReservationEnded.ProtoReflect.Descriptor instead.
 func (*ReservationEnded) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{38}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ReservationEnded) GetKey() string {
@@ -3124,7 +3210,7 @@ type Moved struct {
 
 func (x *Moved) Reset() {
 	*x = Moved{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[39]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3136,7 +3222,7 @@ func (x *Moved) String() string {
 func (*Moved) ProtoMessage() {}
 
 func (x *Moved) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[39]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3149,7 +3235,7 @@ func (x *Moved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Moved.ProtoReflect.Descriptor instead.
 func (*Moved) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{39}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Moved) GetTo() string {
@@ -3168,7 +3254,7 @@ type Arrived struct {
 
 func (x *Arrived) Reset() {
 	*x = Arrived{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[40]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3180,7 +3266,7 @@ func (x *Arrived) String() string {
 func (*Arrived) ProtoMessage() {}
 
 func (x *Arrived) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[40]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3193,7 +3279,7 @@ func (x *Arrived) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Arrived.ProtoReflect.Descriptor instead.
 func (*Arrived) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{40}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Arrived) GetFrom() string {
@@ -3212,7 +3298,7 @@ type BuildEnabled struct {
 
 func (x *BuildEnabled) Reset() {
 	*x = BuildEnabled{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[41]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3224,7 +3310,7 @@ func (x *BuildEnabled) String() string {
 func (*BuildEnabled) ProtoMessage() {}
 
 func (x *BuildEnabled) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[41]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3237,7 +3323,7 @@ func (x *BuildEnabled) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BuildEnabled.ProtoReflect.Descriptor instead.
 func (*BuildEnabled) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{41}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *BuildEnabled) GetCodec() uint32 {
@@ -3261,7 +3347,7 @@ type KnownPart struct {
 
 func (x *KnownPart) Reset() {
 	*x = KnownPart{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[42]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3273,7 +3359,7 @@ func (x *KnownPart) String() string {
 func (*KnownPart) ProtoMessage() {}
 
 func (x *KnownPart) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[42]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3286,7 +3372,7 @@ func (x *KnownPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KnownPart.ProtoReflect.Descriptor instead.
 func (*KnownPart) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{42}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *KnownPart) GetTable() string {
@@ -3335,7 +3421,7 @@ type Known struct {
 
 func (x *Known) Reset() {
 	*x = Known{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[43]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3347,7 +3433,7 @@ func (x *Known) String() string {
 func (*Known) ProtoMessage() {}
 
 func (x *Known) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[43]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3360,7 +3446,7 @@ func (x *Known) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Known.ProtoReflect.Descriptor instead.
 func (*Known) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{43}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Known) GetTxn() []byte {
@@ -3399,7 +3485,7 @@ type Rebuilt struct {
 
 func (x *Rebuilt) Reset() {
 	*x = Rebuilt{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[44]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3411,7 +3497,7 @@ func (x *Rebuilt) String() string {
 func (*Rebuilt) ProtoMessage() {}
 
 func (x *Rebuilt) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[44]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3424,7 +3510,7 @@ func (x *Rebuilt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rebuilt.ProtoReflect.Descriptor instead.
 func (*Rebuilt) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{44}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Rebuilt) GetFrom() string {
@@ -3490,7 +3576,7 @@ type CheckpointIndex struct {
 
 func (x *CheckpointIndex) Reset() {
 	*x = CheckpointIndex{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[45]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3502,7 +3588,7 @@ func (x *CheckpointIndex) String() string {
 func (*CheckpointIndex) ProtoMessage() {}
 
 func (x *CheckpointIndex) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[45]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3515,7 +3601,7 @@ func (x *CheckpointIndex) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckpointIndex.ProtoReflect.Descriptor instead.
 func (*CheckpointIndex) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{45}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *CheckpointIndex) GetCodec() uint32 {
@@ -3552,7 +3638,7 @@ type CheckpointHead struct {
 	Caps         *SettingChanged        `protobuf:"bytes,9,opt,name=caps,proto3" json:"caps,omitempty"`
 	Waiting      []*Waiting             `protobuf:"bytes,10,rep,name=waiting,proto3" json:"waiting,omitempty"`
 	Rounds       []*Round               `protobuf:"bytes,11,rep,name=rounds,proto3" json:"rounds,omitempty"`
-	Tags         []*Tagged              `protobuf:"bytes,12,rep,name=tags,proto3" json:"tags,omitempty"`
+	Tags         []*Tag                 `protobuf:"bytes,12,rep,name=tags,proto3" json:"tags,omitempty"`
 	CodecEnabled uint32                 `protobuf:"varint,13,opt,name=codec_enabled,json=codecEnabled,proto3" json:"codec_enabled,omitempty"`
 	Writer       string                 `protobuf:"bytes,14,opt,name=writer,proto3" json:"writer,omitempty"`
 	Checkpoint   *Checkpointed          `protobuf:"bytes,15,opt,name=checkpoint,proto3" json:"checkpoint,omitempty"`
@@ -3574,7 +3660,7 @@ type CheckpointHead struct {
 
 func (x *CheckpointHead) Reset() {
 	*x = CheckpointHead{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[46]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3586,7 +3672,7 @@ func (x *CheckpointHead) String() string {
 func (*CheckpointHead) ProtoMessage() {}
 
 func (x *CheckpointHead) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[46]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3599,7 +3685,7 @@ func (x *CheckpointHead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckpointHead.ProtoReflect.Descriptor instead.
 func (*CheckpointHead) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{46}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *CheckpointHead) GetCatalog() string {
@@ -3679,7 +3765,7 @@ func (x *CheckpointHead) GetRounds() []*Round {
 	return nil
 }
 
-func (x *CheckpointHead) GetTags() []*Tagged {
+func (x *CheckpointHead) GetTags() []*Tag {
 	if x != nil {
 		return x.Tags
 	}
@@ -3774,7 +3860,7 @@ type Reservation struct {
 
 func (x *Reservation) Reset() {
 	*x = Reservation{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[47]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3786,7 +3872,7 @@ func (x *Reservation) String() string {
 func (*Reservation) ProtoMessage() {}
 
 func (x *Reservation) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[47]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3799,7 +3885,7 @@ func (x *Reservation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reservation.ProtoReflect.Descriptor instead.
 func (*Reservation) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{47}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *Reservation) GetReserved() *Reserved {
@@ -3839,7 +3925,7 @@ type Turn struct {
 
 func (x *Turn) Reset() {
 	*x = Turn{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[48]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3851,7 +3937,7 @@ func (x *Turn) String() string {
 func (*Turn) ProtoMessage() {}
 
 func (x *Turn) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[48]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3864,7 +3950,7 @@ func (x *Turn) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Turn.ProtoReflect.Descriptor instead.
 func (*Turn) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{48}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *Turn) GetTable() string {
@@ -3917,20 +4003,22 @@ func (x *Turn) GetRestsMs() int64 {
 }
 
 type Lease struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	Snapshot      uint64                 `protobuf:"varint,2,opt,name=snapshot,proto3" json:"snapshot,omitempty"`
-	Note          string                 `protobuf:"bytes,3,opt,name=note,proto3" json:"note,omitempty"`
-	SinceMs       int64                  `protobuf:"varint,4,opt,name=since_ms,json=sinceMs,proto3" json:"since_ms,omitempty"`
-	UntilMs       int64                  `protobuf:"varint,5,opt,name=until_ms,json=untilMs,proto3" json:"until_ms,omitempty"`
-	TtlMs         int64                  `protobuf:"varint,6,opt,name=ttl_ms,json=ttlMs,proto3" json:"ttl_ms,omitempty"`
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Id       string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Snapshot uint64                 `protobuf:"varint,2,opt,name=snapshot,proto3" json:"snapshot,omitempty"`
+	Note     string                 `protobuf:"bytes,3,opt,name=note,proto3" json:"note,omitempty"`
+	SinceMs  int64                  `protobuf:"varint,4,opt,name=since_ms,json=sinceMs,proto3" json:"since_ms,omitempty"`
+	UntilMs  int64                  `protobuf:"varint,5,opt,name=until_ms,json=untilMs,proto3" json:"until_ms,omitempty"`
+	TtlMs    int64                  `protobuf:"varint,6,opt,name=ttl_ms,json=ttlMs,proto3" json:"ttl_ms,omitempty"`
+	// The entry that made it.
+	At            uint64 `protobuf:"varint,7,opt,name=at,proto3" json:"at,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Lease) Reset() {
 	*x = Lease{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[49]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3942,7 +4030,7 @@ func (x *Lease) String() string {
 func (*Lease) ProtoMessage() {}
 
 func (x *Lease) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[49]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3955,7 +4043,7 @@ func (x *Lease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lease.ProtoReflect.Descriptor instead.
 func (*Lease) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{49}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *Lease) GetId() string {
@@ -4000,6 +4088,74 @@ func (x *Lease) GetTtlMs() int64 {
 	return 0
 }
 
+func (x *Lease) GetAt() uint64 {
+	if x != nil {
+		return x.At
+	}
+	return 0
+}
+
+type Tag struct {
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Name     string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Snapshot uint64                 `protobuf:"varint,2,opt,name=snapshot,proto3" json:"snapshot,omitempty"`
+	// The entry that made it name that.
+	At            uint64 `protobuf:"varint,3,opt,name=at,proto3" json:"at,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Tag) Reset() {
+	*x = Tag{}
+	mi := &file_twophase_recordpb_record_proto_msgTypes[51]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Tag) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Tag) ProtoMessage() {}
+
+func (x *Tag) ProtoReflect() protoreflect.Message {
+	mi := &file_twophase_recordpb_record_proto_msgTypes[51]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Tag.ProtoReflect.Descriptor instead.
+func (*Tag) Descriptor() ([]byte, []int) {
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{51}
+}
+
+func (x *Tag) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Tag) GetSnapshot() uint64 {
+	if x != nil {
+		return x.Snapshot
+	}
+	return 0
+}
+
+func (x *Tag) GetAt() uint64 {
+	if x != nil {
+		return x.At
+	}
+	return 0
+}
+
 type Waiting struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Sealed        bool                   `protobuf:"varint,1,opt,name=sealed,proto3" json:"sealed,omitempty"`
@@ -4011,7 +4167,7 @@ type Waiting struct {
 
 func (x *Waiting) Reset() {
 	*x = Waiting{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[50]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4023,7 +4179,7 @@ func (x *Waiting) String() string {
 func (*Waiting) ProtoMessage() {}
 
 func (x *Waiting) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[50]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4036,7 +4192,7 @@ func (x *Waiting) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Waiting.ProtoReflect.Descriptor instead.
 func (*Waiting) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{50}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *Waiting) GetSealed() bool {
@@ -4072,7 +4228,7 @@ type Round struct {
 
 func (x *Round) Reset() {
 	*x = Round{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[51]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4084,7 +4240,7 @@ func (x *Round) String() string {
 func (*Round) ProtoMessage() {}
 
 func (x *Round) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[51]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4097,7 +4253,7 @@ func (x *Round) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Round.ProtoReflect.Descriptor instead.
 func (*Round) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{51}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *Round) GetId() *RoundID {
@@ -4144,7 +4300,7 @@ type Segment struct {
 
 func (x *Segment) Reset() {
 	*x = Segment{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[52]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4156,7 +4312,7 @@ func (x *Segment) String() string {
 func (*Segment) ProtoMessage() {}
 
 func (x *Segment) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[52]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4169,7 +4325,7 @@ func (x *Segment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Segment.ProtoReflect.Descriptor instead.
 func (*Segment) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{52}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *Segment) GetTables() []*Table {
@@ -4231,14 +4387,16 @@ type Table struct {
 	Held            *Hold                  `protobuf:"bytes,22,opt,name=held,proto3" json:"held,omitempty"`
 	// What is recorded of the history, in front of what stands in history.
 	// Compact bytes.
-	Past          [][]byte `protobuf:"bytes,23,rep,name=past,proto3" json:"past,omitempty"`
+	Past [][]byte `protobuf:"bytes,23,rep,name=past,proto3" json:"past,omitempty"`
+	// What lies below this version in the log may be gone; 0 if nothing may.
+	Cut           int64 `protobuf:"varint,24,opt,name=cut,proto3" json:"cut,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Table) Reset() {
 	*x = Table{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[53]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4250,7 +4408,7 @@ func (x *Table) String() string {
 func (*Table) ProtoMessage() {}
 
 func (x *Table) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[53]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4263,7 +4421,7 @@ func (x *Table) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Table.ProtoReflect.Descriptor instead.
 func (*Table) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{53}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *Table) GetRegistered() *Registered {
@@ -4413,6 +4571,13 @@ func (x *Table) GetPast() [][]byte {
 	return nil
 }
 
+func (x *Table) GetCut() int64 {
+	if x != nil {
+		return x.Cut
+	}
+	return 0
+}
+
 type Hold struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Detail        string                 `protobuf:"bytes,1,opt,name=detail,proto3" json:"detail,omitempty"`
@@ -4423,7 +4588,7 @@ type Hold struct {
 
 func (x *Hold) Reset() {
 	*x = Hold{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[54]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4435,7 +4600,7 @@ func (x *Hold) String() string {
 func (*Hold) ProtoMessage() {}
 
 func (x *Hold) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[54]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4448,7 +4613,7 @@ func (x *Hold) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Hold.ProtoReflect.Descriptor instead.
 func (*Hold) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{54}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *Hold) GetDetail() string {
@@ -4478,7 +4643,7 @@ type Fence struct {
 
 func (x *Fence) Reset() {
 	*x = Fence{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[55]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4490,7 +4655,7 @@ func (x *Fence) String() string {
 func (*Fence) ProtoMessage() {}
 
 func (x *Fence) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[55]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4503,7 +4668,7 @@ func (x *Fence) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Fence.ProtoReflect.Descriptor instead.
 func (*Fence) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{55}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *Fence) GetVersion() int64 {
@@ -4553,7 +4718,7 @@ type Opened struct {
 
 func (x *Opened) Reset() {
 	*x = Opened{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[56]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4565,7 +4730,7 @@ func (x *Opened) String() string {
 func (*Opened) ProtoMessage() {}
 
 func (x *Opened) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[56]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4578,7 +4743,7 @@ func (x *Opened) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Opened.ProtoReflect.Descriptor instead.
 func (*Opened) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{56}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *Opened) GetFrom() uint32 {
@@ -4621,7 +4786,7 @@ type Guest struct {
 
 func (x *Guest) Reset() {
 	*x = Guest{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[57]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4633,7 +4798,7 @@ func (x *Guest) String() string {
 func (*Guest) ProtoMessage() {}
 
 func (x *Guest) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[57]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4646,7 +4811,7 @@ func (x *Guest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Guest.ProtoReflect.Descriptor instead.
 func (*Guest) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{57}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *Guest) GetEngine() string {
@@ -4687,7 +4852,7 @@ type Change struct {
 
 func (x *Change) Reset() {
 	*x = Change{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[58]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4699,7 +4864,7 @@ func (x *Change) String() string {
 func (*Change) ProtoMessage() {}
 
 func (x *Change) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[58]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4712,7 +4877,7 @@ func (x *Change) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Change.ProtoReflect.Descriptor instead.
 func (*Change) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{58}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *Change) GetNumber() int64 {
@@ -4742,7 +4907,7 @@ type History struct {
 
 func (x *History) Reset() {
 	*x = History{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[59]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4754,7 +4919,7 @@ func (x *History) String() string {
 func (*History) ProtoMessage() {}
 
 func (x *History) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[59]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4767,7 +4932,7 @@ func (x *History) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use History.ProtoReflect.Descriptor instead.
 func (*History) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{59}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *History) GetVersion() int64 {
@@ -4820,7 +4985,7 @@ type Outcome struct {
 
 func (x *Outcome) Reset() {
 	*x = Outcome{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[60]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4832,7 +4997,7 @@ func (x *Outcome) String() string {
 func (*Outcome) ProtoMessage() {}
 
 func (x *Outcome) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[60]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4845,7 +5010,7 @@ func (x *Outcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Outcome.ProtoReflect.Descriptor instead.
 func (*Outcome) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{60}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *Outcome) GetCommit() *Committed {
@@ -4910,7 +5075,7 @@ type PartOutcome struct {
 
 func (x *PartOutcome) Reset() {
 	*x = PartOutcome{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[61]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4922,7 +5087,7 @@ func (x *PartOutcome) String() string {
 func (*PartOutcome) ProtoMessage() {}
 
 func (x *PartOutcome) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[61]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4935,7 +5100,7 @@ func (x *PartOutcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PartOutcome.ProtoReflect.Descriptor instead.
 func (*PartOutcome) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{61}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *PartOutcome) GetChange() int64 {
@@ -4989,7 +5154,7 @@ type Snapshot struct {
 
 func (x *Snapshot) Reset() {
 	*x = Snapshot{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[62]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5001,7 +5166,7 @@ func (x *Snapshot) String() string {
 func (*Snapshot) ProtoMessage() {}
 
 func (x *Snapshot) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[62]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5014,7 +5179,7 @@ func (x *Snapshot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Snapshot.ProtoReflect.Descriptor instead.
 func (*Snapshot) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{62}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *Snapshot) GetVersion() uint64 {
@@ -5083,7 +5248,7 @@ type SnapshotTable struct {
 
 func (x *SnapshotTable) Reset() {
 	*x = SnapshotTable{}
-	mi := &file_twophase_recordpb_record_proto_msgTypes[63]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5095,7 +5260,7 @@ func (x *SnapshotTable) String() string {
 func (*SnapshotTable) ProtoMessage() {}
 
 func (x *SnapshotTable) ProtoReflect() protoreflect.Message {
-	mi := &file_twophase_recordpb_record_proto_msgTypes[63]
+	mi := &file_twophase_recordpb_record_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5108,7 +5273,7 @@ func (x *SnapshotTable) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotTable.ProtoReflect.Descriptor instead.
 func (*SnapshotTable) Descriptor() ([]byte, []int) {
-	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{63}
+	return file_twophase_recordpb_record_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *SnapshotTable) GetTable() string {
@@ -5144,7 +5309,7 @@ const file_twophase_recordpb_record_proto_rawDesc = "" +
 	"\x06writer\x18\a \x01(\tR\x06writer\x12?\n" +
 	"\n" +
 	"checkpoint\x18\b \x01(\v2\x1f.txcoord.record.v1.CheckpointedR\n" +
-	"checkpoint\"\xb3\f\n" +
+	"checkpoint\"\xe9\f\n" +
 	"\x06Record\x126\n" +
 	"\x06commit\x18\x01 \x01(\v2\x1c.txcoord.record.v1.CommittedH\x00R\x06commit\x122\n" +
 	"\x05abort\x18\x02 \x01(\v2\x1a.txcoord.record.v1.AbortedH\x00R\x05abort\x12@\n" +
@@ -5177,7 +5342,8 @@ const file_twophase_recordpb_record_proto_rawDesc = "" +
 	"\areserve\x18$ \x01(\v2\x1b.txcoord.record.v1.ReservedH\x00R\areserve\x12F\n" +
 	"\vreserve_end\x18% \x01(\v2#.txcoord.record.v1.ReservationEndedH\x00R\n" +
 	"reserveEnd\x12/\n" +
-	"\x04turn\x18& \x01(\v2\x19.txcoord.record.v1.TurnedH\x00R\x04turnB\b\n" +
+	"\x04turn\x18& \x01(\v2\x19.txcoord.record.v1.TurnedH\x00R\x04turn\x124\n" +
+	"\alog_cut\x18' \x01(\v2\x19.txcoord.record.v1.LogCutH\x00R\x06logCutB\b\n" +
 	"\x06record\"G\n" +
 	"\tObjectRef\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
@@ -5357,7 +5523,12 @@ const file_twophase_recordpb_record_proto_rawDesc = "" +
 	"\n" +
 	"LeaseEnded\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x19\n" +
-	"\buntil_ms\x18\x02 \x01(\x03R\auntilMs\"\x86\x01\n" +
+	"\buntil_ms\x18\x02 \x01(\x03R\auntilMs\"`\n" +
+	"\x06LogCut\x12\x14\n" +
+	"\x05table\x18\x01 \x01(\tR\x05table\x12\x10\n" +
+	"\x03cut\x18\x02 \x01(\x03R\x03cut\x12\x12\n" +
+	"\x04seen\x18\x03 \x01(\x04R\x04seen\x12\x1a\n" +
+	"\bsnapshot\x18\x04 \x01(\x04R\bsnapshot\"\x86\x01\n" +
 	"\bReserved\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x18\n" +
 	"\aattempt\x18\x02 \x01(\rR\aattempt\x128\n" +
@@ -5396,7 +5567,7 @@ const file_twophase_recordpb_record_proto_rawDesc = "" +
 	"\x0fCheckpointIndex\x12\x14\n" +
 	"\x05codec\x18\x01 \x01(\rR\x05codec\x125\n" +
 	"\x04head\x18\x02 \x01(\v2!.txcoord.record.v1.CheckpointHeadR\x04head\x128\n" +
-	"\bsegments\x18\x03 \x03(\v2\x1c.txcoord.record.v1.ObjectRefR\bsegments\"\xf4\x06\n" +
+	"\bsegments\x18\x03 \x03(\v2\x1c.txcoord.record.v1.ObjectRefR\bsegments\"\xf1\x06\n" +
 	"\x0eCheckpointHead\x12\x18\n" +
 	"\acatalog\x18\x01 \x01(\tR\acatalog\x12 \n" +
 	"\vincarnation\x18\x02 \x01(\tR\vincarnation\x12\x1a\n" +
@@ -5409,8 +5580,8 @@ const file_twophase_recordpb_record_proto_rawDesc = "" +
 	"\x04caps\x18\t \x01(\v2!.txcoord.record.v1.SettingChangedR\x04caps\x124\n" +
 	"\awaiting\x18\n" +
 	" \x03(\v2\x1a.txcoord.record.v1.WaitingR\awaiting\x120\n" +
-	"\x06rounds\x18\v \x03(\v2\x18.txcoord.record.v1.RoundR\x06rounds\x12-\n" +
-	"\x04tags\x18\f \x03(\v2\x19.txcoord.record.v1.TaggedR\x04tags\x12#\n" +
+	"\x06rounds\x18\v \x03(\v2\x18.txcoord.record.v1.RoundR\x06rounds\x12*\n" +
+	"\x04tags\x18\f \x03(\v2\x16.txcoord.record.v1.TagR\x04tags\x12#\n" +
 	"\rcodec_enabled\x18\r \x01(\rR\fcodecEnabled\x12\x16\n" +
 	"\x06writer\x18\x0e \x01(\tR\x06writer\x12?\n" +
 	"\n" +
@@ -5437,14 +5608,19 @@ const file_twophase_recordpb_record_proto_rawDesc = "" +
 	"\x05least\x18\x04 \x01(\x04R\x05least\x12\x14\n" +
 	"\x05rests\x18\x05 \x01(\x04R\x05rests\x12\x19\n" +
 	"\bsince_ms\x18\x06 \x01(\x03R\asinceMs\x12\x19\n" +
-	"\brests_ms\x18\a \x01(\x03R\arestsMs\"\x94\x01\n" +
+	"\brests_ms\x18\a \x01(\x03R\arestsMs\"\xa4\x01\n" +
 	"\x05Lease\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1a\n" +
 	"\bsnapshot\x18\x02 \x01(\x04R\bsnapshot\x12\x12\n" +
 	"\x04note\x18\x03 \x01(\tR\x04note\x12\x19\n" +
 	"\bsince_ms\x18\x04 \x01(\x03R\asinceMs\x12\x19\n" +
 	"\buntil_ms\x18\x05 \x01(\x03R\auntilMs\x12\x15\n" +
-	"\x06ttl_ms\x18\x06 \x01(\x03R\x05ttlMs\"Q\n" +
+	"\x06ttl_ms\x18\x06 \x01(\x03R\x05ttlMs\x12\x0e\n" +
+	"\x02at\x18\a \x01(\x04R\x02at\"E\n" +
+	"\x03Tag\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1a\n" +
+	"\bsnapshot\x18\x02 \x01(\x04R\bsnapshot\x12\x0e\n" +
+	"\x02at\x18\x03 \x01(\x04R\x02at\"Q\n" +
 	"\aWaiting\x12\x16\n" +
 	"\x06sealed\x18\x01 \x01(\bR\x06sealed\x12\x12\n" +
 	"\x04txns\x18\x02 \x03(\fR\x04txns\x12\x1a\n" +
@@ -5459,7 +5635,7 @@ const file_twophase_recordpb_record_proto_rawDesc = "" +
 	"\boutcomes\x18\x02 \x03(\v2\x1a.txcoord.record.v1.OutcomeR\boutcomes\x129\n" +
 	"\tsnapshots\x18\x03 \x03(\v2\x1b.txcoord.record.v1.SnapshotR\tsnapshots\x12\x18\n" +
 	"\asettled\x18\x04 \x03(\fR\asettled\x12\x14\n" +
-	"\x05shown\x18\x05 \x03(\fR\x05shown\"\xcd\x06\n" +
+	"\x05shown\x18\x05 \x03(\fR\x05shown\"\xdf\x06\n" +
 	"\x05Table\x12=\n" +
 	"\n" +
 	"registered\x18\x01 \x01(\v2\x1d.txcoord.record.v1.RegisteredR\n" +
@@ -5486,7 +5662,8 @@ const file_twophase_recordpb_record_proto_rawDesc = "" +
 	"\x0ffrozen_since_ms\x18\x14 \x01(\x03R\rfrozenSinceMs\x120\n" +
 	"\x06guests\x18\x15 \x03(\v2\x18.txcoord.record.v1.GuestR\x06guests\x12+\n" +
 	"\x04held\x18\x16 \x01(\v2\x17.txcoord.record.v1.HoldR\x04held\x12\x12\n" +
-	"\x04past\x18\x17 \x03(\fR\x04past\"9\n" +
+	"\x04past\x18\x17 \x03(\fR\x04past\x12\x10\n" +
+	"\x03cut\x18\x18 \x01(\x03R\x03cut\"9\n" +
 	"\x04Hold\x12\x16\n" +
 	"\x06detail\x18\x01 \x01(\tR\x06detail\x12\x19\n" +
 	"\bsince_ms\x18\x02 \x01(\x03R\asinceMs\"\x8f\x01\n" +
@@ -5555,7 +5732,7 @@ func file_twophase_recordpb_record_proto_rawDescGZIP() []byte {
 	return file_twophase_recordpb_record_proto_rawDescData
 }
 
-var file_twophase_recordpb_record_proto_msgTypes = make([]protoimpl.MessageInfo, 64)
+var file_twophase_recordpb_record_proto_msgTypes = make([]protoimpl.MessageInfo, 66)
 var file_twophase_recordpb_record_proto_goTypes = []any{
 	(*Entry)(nil),            // 0: txcoord.record.v1.Entry
 	(*Header)(nil),           // 1: txcoord.record.v1.Header
@@ -5593,34 +5770,36 @@ var file_twophase_recordpb_record_proto_goTypes = []any{
 	(*Tagged)(nil),           // 33: txcoord.record.v1.Tagged
 	(*Leased)(nil),           // 34: txcoord.record.v1.Leased
 	(*LeaseEnded)(nil),       // 35: txcoord.record.v1.LeaseEnded
-	(*Reserved)(nil),         // 36: txcoord.record.v1.Reserved
-	(*ReservedTable)(nil),    // 37: txcoord.record.v1.ReservedTable
-	(*ReservationEnded)(nil), // 38: txcoord.record.v1.ReservationEnded
-	(*Moved)(nil),            // 39: txcoord.record.v1.Moved
-	(*Arrived)(nil),          // 40: txcoord.record.v1.Arrived
-	(*BuildEnabled)(nil),     // 41: txcoord.record.v1.BuildEnabled
-	(*KnownPart)(nil),        // 42: txcoord.record.v1.KnownPart
-	(*Known)(nil),            // 43: txcoord.record.v1.Known
-	(*Rebuilt)(nil),          // 44: txcoord.record.v1.Rebuilt
-	(*CheckpointIndex)(nil),  // 45: txcoord.record.v1.CheckpointIndex
-	(*CheckpointHead)(nil),   // 46: txcoord.record.v1.CheckpointHead
-	(*Reservation)(nil),      // 47: txcoord.record.v1.Reservation
-	(*Turn)(nil),             // 48: txcoord.record.v1.Turn
-	(*Lease)(nil),            // 49: txcoord.record.v1.Lease
-	(*Waiting)(nil),          // 50: txcoord.record.v1.Waiting
-	(*Round)(nil),            // 51: txcoord.record.v1.Round
-	(*Segment)(nil),          // 52: txcoord.record.v1.Segment
-	(*Table)(nil),            // 53: txcoord.record.v1.Table
-	(*Hold)(nil),             // 54: txcoord.record.v1.Hold
-	(*Fence)(nil),            // 55: txcoord.record.v1.Fence
-	(*Opened)(nil),           // 56: txcoord.record.v1.Opened
-	(*Guest)(nil),            // 57: txcoord.record.v1.Guest
-	(*Change)(nil),           // 58: txcoord.record.v1.Change
-	(*History)(nil),          // 59: txcoord.record.v1.History
-	(*Outcome)(nil),          // 60: txcoord.record.v1.Outcome
-	(*PartOutcome)(nil),      // 61: txcoord.record.v1.PartOutcome
-	(*Snapshot)(nil),         // 62: txcoord.record.v1.Snapshot
-	(*SnapshotTable)(nil),    // 63: txcoord.record.v1.SnapshotTable
+	(*LogCut)(nil),           // 36: txcoord.record.v1.LogCut
+	(*Reserved)(nil),         // 37: txcoord.record.v1.Reserved
+	(*ReservedTable)(nil),    // 38: txcoord.record.v1.ReservedTable
+	(*ReservationEnded)(nil), // 39: txcoord.record.v1.ReservationEnded
+	(*Moved)(nil),            // 40: txcoord.record.v1.Moved
+	(*Arrived)(nil),          // 41: txcoord.record.v1.Arrived
+	(*BuildEnabled)(nil),     // 42: txcoord.record.v1.BuildEnabled
+	(*KnownPart)(nil),        // 43: txcoord.record.v1.KnownPart
+	(*Known)(nil),            // 44: txcoord.record.v1.Known
+	(*Rebuilt)(nil),          // 45: txcoord.record.v1.Rebuilt
+	(*CheckpointIndex)(nil),  // 46: txcoord.record.v1.CheckpointIndex
+	(*CheckpointHead)(nil),   // 47: txcoord.record.v1.CheckpointHead
+	(*Reservation)(nil),      // 48: txcoord.record.v1.Reservation
+	(*Turn)(nil),             // 49: txcoord.record.v1.Turn
+	(*Lease)(nil),            // 50: txcoord.record.v1.Lease
+	(*Tag)(nil),              // 51: txcoord.record.v1.Tag
+	(*Waiting)(nil),          // 52: txcoord.record.v1.Waiting
+	(*Round)(nil),            // 53: txcoord.record.v1.Round
+	(*Segment)(nil),          // 54: txcoord.record.v1.Segment
+	(*Table)(nil),            // 55: txcoord.record.v1.Table
+	(*Hold)(nil),             // 56: txcoord.record.v1.Hold
+	(*Fence)(nil),            // 57: txcoord.record.v1.Fence
+	(*Opened)(nil),           // 58: txcoord.record.v1.Opened
+	(*Guest)(nil),            // 59: txcoord.record.v1.Guest
+	(*Change)(nil),           // 60: txcoord.record.v1.Change
+	(*History)(nil),          // 61: txcoord.record.v1.History
+	(*Outcome)(nil),          // 62: txcoord.record.v1.Outcome
+	(*PartOutcome)(nil),      // 63: txcoord.record.v1.PartOutcome
+	(*Snapshot)(nil),         // 64: txcoord.record.v1.Snapshot
+	(*SnapshotTable)(nil),    // 65: txcoord.record.v1.SnapshotTable
 }
 var file_twophase_recordpb_record_proto_depIdxs = []int32{
 	1,  // 0: txcoord.record.v1.Entry.header:type_name -> txcoord.record.v1.Header
@@ -5643,79 +5822,80 @@ var file_twophase_recordpb_record_proto_depIdxs = []int32{
 	30, // 17: txcoord.record.v1.Record.setting:type_name -> txcoord.record.v1.SettingChanged
 	32, // 18: txcoord.record.v1.Record.checkpoint:type_name -> txcoord.record.v1.Checkpointed
 	33, // 19: txcoord.record.v1.Record.tag:type_name -> txcoord.record.v1.Tagged
-	41, // 20: txcoord.record.v1.Record.build:type_name -> txcoord.record.v1.BuildEnabled
+	42, // 20: txcoord.record.v1.Record.build:type_name -> txcoord.record.v1.BuildEnabled
 	25, // 21: txcoord.record.v1.Record.fence:type_name -> txcoord.record.v1.FenceCounted
 	34, // 22: txcoord.record.v1.Record.lease:type_name -> txcoord.record.v1.Leased
 	35, // 23: txcoord.record.v1.Record.lease_end:type_name -> txcoord.record.v1.LeaseEnded
-	39, // 24: txcoord.record.v1.Record.moved:type_name -> txcoord.record.v1.Moved
-	40, // 25: txcoord.record.v1.Record.arrived:type_name -> txcoord.record.v1.Arrived
-	44, // 26: txcoord.record.v1.Record.rebuilt:type_name -> txcoord.record.v1.Rebuilt
+	40, // 24: txcoord.record.v1.Record.moved:type_name -> txcoord.record.v1.Moved
+	41, // 25: txcoord.record.v1.Record.arrived:type_name -> txcoord.record.v1.Arrived
+	45, // 26: txcoord.record.v1.Record.rebuilt:type_name -> txcoord.record.v1.Rebuilt
 	28, // 27: txcoord.record.v1.Record.hold:type_name -> txcoord.record.v1.Held
-	36, // 28: txcoord.record.v1.Record.reserve:type_name -> txcoord.record.v1.Reserved
-	38, // 29: txcoord.record.v1.Record.reserve_end:type_name -> txcoord.record.v1.ReservationEnded
+	37, // 28: txcoord.record.v1.Record.reserve:type_name -> txcoord.record.v1.Reserved
+	39, // 29: txcoord.record.v1.Record.reserve_end:type_name -> txcoord.record.v1.ReservationEnded
 	31, // 30: txcoord.record.v1.Record.turn:type_name -> txcoord.record.v1.Turned
-	5,  // 31: txcoord.record.v1.Shape.apps:type_name -> txcoord.record.v1.AppVersion
-	4,  // 32: txcoord.record.v1.Part.read:type_name -> txcoord.record.v1.ReadPoint
-	3,  // 33: txcoord.record.v1.Part.facts_ref:type_name -> txcoord.record.v1.ObjectRef
-	6,  // 34: txcoord.record.v1.Part.shape:type_name -> txcoord.record.v1.Shape
-	8,  // 35: txcoord.record.v1.Part.create:type_name -> txcoord.record.v1.Creation
-	4,  // 36: txcoord.record.v1.ReadPart.read:type_name -> txcoord.record.v1.ReadPoint
-	7,  // 37: txcoord.record.v1.Committed.parts:type_name -> txcoord.record.v1.Part
-	9,  // 38: txcoord.record.v1.Committed.reads:type_name -> txcoord.record.v1.ReadPart
-	12, // 39: txcoord.record.v1.PublishedTable.versions:type_name -> txcoord.record.v1.FoundVersion
-	13, // 40: txcoord.record.v1.Published.round:type_name -> txcoord.record.v1.RoundID
-	14, // 41: txcoord.record.v1.Published.tables:type_name -> txcoord.record.v1.PublishedTable
-	16, // 42: txcoord.record.v1.Verdict.conflict:type_name -> txcoord.record.v1.Conflict
-	3,  // 43: txcoord.record.v1.Foreign.facts_ref:type_name -> txcoord.record.v1.ObjectRef
-	5,  // 44: txcoord.record.v1.Foreign.apps:type_name -> txcoord.record.v1.AppVersion
-	12, // 45: txcoord.record.v1.Foreign.found:type_name -> txcoord.record.v1.FoundVersion
-	17, // 46: txcoord.record.v1.Foreign.verdicts:type_name -> txcoord.record.v1.Verdict
-	12, // 47: txcoord.record.v1.Barrier.found:type_name -> txcoord.record.v1.FoundVersion
-	17, // 48: txcoord.record.v1.Barrier.verdicts:type_name -> txcoord.record.v1.Verdict
-	17, // 49: txcoord.record.v1.Range.verdicts:type_name -> txcoord.record.v1.Verdict
-	13, // 50: txcoord.record.v1.Frozen.round:type_name -> txcoord.record.v1.RoundID
-	3,  // 51: txcoord.record.v1.Checkpointed.object:type_name -> txcoord.record.v1.ObjectRef
-	37, // 52: txcoord.record.v1.Reserved.tables:type_name -> txcoord.record.v1.ReservedTable
-	42, // 53: txcoord.record.v1.Known.parts:type_name -> txcoord.record.v1.KnownPart
-	22, // 54: txcoord.record.v1.Rebuilt.tables:type_name -> txcoord.record.v1.Registered
-	43, // 55: txcoord.record.v1.Rebuilt.known:type_name -> txcoord.record.v1.Known
-	22, // 56: txcoord.record.v1.Rebuilt.removed:type_name -> txcoord.record.v1.Registered
-	46, // 57: txcoord.record.v1.CheckpointIndex.head:type_name -> txcoord.record.v1.CheckpointHead
-	3,  // 58: txcoord.record.v1.CheckpointIndex.segments:type_name -> txcoord.record.v1.ObjectRef
-	30, // 59: txcoord.record.v1.CheckpointHead.caps:type_name -> txcoord.record.v1.SettingChanged
-	50, // 60: txcoord.record.v1.CheckpointHead.waiting:type_name -> txcoord.record.v1.Waiting
-	51, // 61: txcoord.record.v1.CheckpointHead.rounds:type_name -> txcoord.record.v1.Round
-	33, // 62: txcoord.record.v1.CheckpointHead.tags:type_name -> txcoord.record.v1.Tagged
-	32, // 63: txcoord.record.v1.CheckpointHead.checkpoint:type_name -> txcoord.record.v1.Checkpointed
-	49, // 64: txcoord.record.v1.CheckpointHead.leases:type_name -> txcoord.record.v1.Lease
-	47, // 65: txcoord.record.v1.CheckpointHead.reservations:type_name -> txcoord.record.v1.Reservation
-	48, // 66: txcoord.record.v1.CheckpointHead.turns:type_name -> txcoord.record.v1.Turn
-	36, // 67: txcoord.record.v1.Reservation.reserved:type_name -> txcoord.record.v1.Reserved
-	13, // 68: txcoord.record.v1.Round.id:type_name -> txcoord.record.v1.RoundID
-	30, // 69: txcoord.record.v1.Round.caps:type_name -> txcoord.record.v1.SettingChanged
-	53, // 70: txcoord.record.v1.Segment.tables:type_name -> txcoord.record.v1.Table
-	60, // 71: txcoord.record.v1.Segment.outcomes:type_name -> txcoord.record.v1.Outcome
-	62, // 72: txcoord.record.v1.Segment.snapshots:type_name -> txcoord.record.v1.Snapshot
-	22, // 73: txcoord.record.v1.Table.registered:type_name -> txcoord.record.v1.Registered
-	58, // 74: txcoord.record.v1.Table.pending:type_name -> txcoord.record.v1.Change
-	59, // 75: txcoord.record.v1.Table.history:type_name -> txcoord.record.v1.History
-	26, // 76: txcoord.record.v1.Table.frozen:type_name -> txcoord.record.v1.Frozen
-	58, // 77: txcoord.record.v1.Table.diverged:type_name -> txcoord.record.v1.Change
-	55, // 78: txcoord.record.v1.Table.fence:type_name -> txcoord.record.v1.Fence
-	56, // 79: txcoord.record.v1.Table.opened:type_name -> txcoord.record.v1.Opened
-	57, // 80: txcoord.record.v1.Table.guests:type_name -> txcoord.record.v1.Guest
-	54, // 81: txcoord.record.v1.Table.held:type_name -> txcoord.record.v1.Hold
-	3,  // 82: txcoord.record.v1.History.facts_ref:type_name -> txcoord.record.v1.ObjectRef
-	10, // 83: txcoord.record.v1.Outcome.commit:type_name -> txcoord.record.v1.Committed
-	11, // 84: txcoord.record.v1.Outcome.abort:type_name -> txcoord.record.v1.Aborted
-	61, // 85: txcoord.record.v1.Outcome.parts:type_name -> txcoord.record.v1.PartOutcome
-	16, // 86: txcoord.record.v1.PartOutcome.conflict:type_name -> txcoord.record.v1.Conflict
-	63, // 87: txcoord.record.v1.Snapshot.tables:type_name -> txcoord.record.v1.SnapshotTable
-	88, // [88:88] is the sub-list for method output_type
-	88, // [88:88] is the sub-list for method input_type
-	88, // [88:88] is the sub-list for extension type_name
-	88, // [88:88] is the sub-list for extension extendee
-	0,  // [0:88] is the sub-list for field type_name
+	36, // 31: txcoord.record.v1.Record.log_cut:type_name -> txcoord.record.v1.LogCut
+	5,  // 32: txcoord.record.v1.Shape.apps:type_name -> txcoord.record.v1.AppVersion
+	4,  // 33: txcoord.record.v1.Part.read:type_name -> txcoord.record.v1.ReadPoint
+	3,  // 34: txcoord.record.v1.Part.facts_ref:type_name -> txcoord.record.v1.ObjectRef
+	6,  // 35: txcoord.record.v1.Part.shape:type_name -> txcoord.record.v1.Shape
+	8,  // 36: txcoord.record.v1.Part.create:type_name -> txcoord.record.v1.Creation
+	4,  // 37: txcoord.record.v1.ReadPart.read:type_name -> txcoord.record.v1.ReadPoint
+	7,  // 38: txcoord.record.v1.Committed.parts:type_name -> txcoord.record.v1.Part
+	9,  // 39: txcoord.record.v1.Committed.reads:type_name -> txcoord.record.v1.ReadPart
+	12, // 40: txcoord.record.v1.PublishedTable.versions:type_name -> txcoord.record.v1.FoundVersion
+	13, // 41: txcoord.record.v1.Published.round:type_name -> txcoord.record.v1.RoundID
+	14, // 42: txcoord.record.v1.Published.tables:type_name -> txcoord.record.v1.PublishedTable
+	16, // 43: txcoord.record.v1.Verdict.conflict:type_name -> txcoord.record.v1.Conflict
+	3,  // 44: txcoord.record.v1.Foreign.facts_ref:type_name -> txcoord.record.v1.ObjectRef
+	5,  // 45: txcoord.record.v1.Foreign.apps:type_name -> txcoord.record.v1.AppVersion
+	12, // 46: txcoord.record.v1.Foreign.found:type_name -> txcoord.record.v1.FoundVersion
+	17, // 47: txcoord.record.v1.Foreign.verdicts:type_name -> txcoord.record.v1.Verdict
+	12, // 48: txcoord.record.v1.Barrier.found:type_name -> txcoord.record.v1.FoundVersion
+	17, // 49: txcoord.record.v1.Barrier.verdicts:type_name -> txcoord.record.v1.Verdict
+	17, // 50: txcoord.record.v1.Range.verdicts:type_name -> txcoord.record.v1.Verdict
+	13, // 51: txcoord.record.v1.Frozen.round:type_name -> txcoord.record.v1.RoundID
+	3,  // 52: txcoord.record.v1.Checkpointed.object:type_name -> txcoord.record.v1.ObjectRef
+	38, // 53: txcoord.record.v1.Reserved.tables:type_name -> txcoord.record.v1.ReservedTable
+	43, // 54: txcoord.record.v1.Known.parts:type_name -> txcoord.record.v1.KnownPart
+	22, // 55: txcoord.record.v1.Rebuilt.tables:type_name -> txcoord.record.v1.Registered
+	44, // 56: txcoord.record.v1.Rebuilt.known:type_name -> txcoord.record.v1.Known
+	22, // 57: txcoord.record.v1.Rebuilt.removed:type_name -> txcoord.record.v1.Registered
+	47, // 58: txcoord.record.v1.CheckpointIndex.head:type_name -> txcoord.record.v1.CheckpointHead
+	3,  // 59: txcoord.record.v1.CheckpointIndex.segments:type_name -> txcoord.record.v1.ObjectRef
+	30, // 60: txcoord.record.v1.CheckpointHead.caps:type_name -> txcoord.record.v1.SettingChanged
+	52, // 61: txcoord.record.v1.CheckpointHead.waiting:type_name -> txcoord.record.v1.Waiting
+	53, // 62: txcoord.record.v1.CheckpointHead.rounds:type_name -> txcoord.record.v1.Round
+	51, // 63: txcoord.record.v1.CheckpointHead.tags:type_name -> txcoord.record.v1.Tag
+	32, // 64: txcoord.record.v1.CheckpointHead.checkpoint:type_name -> txcoord.record.v1.Checkpointed
+	50, // 65: txcoord.record.v1.CheckpointHead.leases:type_name -> txcoord.record.v1.Lease
+	48, // 66: txcoord.record.v1.CheckpointHead.reservations:type_name -> txcoord.record.v1.Reservation
+	49, // 67: txcoord.record.v1.CheckpointHead.turns:type_name -> txcoord.record.v1.Turn
+	37, // 68: txcoord.record.v1.Reservation.reserved:type_name -> txcoord.record.v1.Reserved
+	13, // 69: txcoord.record.v1.Round.id:type_name -> txcoord.record.v1.RoundID
+	30, // 70: txcoord.record.v1.Round.caps:type_name -> txcoord.record.v1.SettingChanged
+	55, // 71: txcoord.record.v1.Segment.tables:type_name -> txcoord.record.v1.Table
+	62, // 72: txcoord.record.v1.Segment.outcomes:type_name -> txcoord.record.v1.Outcome
+	64, // 73: txcoord.record.v1.Segment.snapshots:type_name -> txcoord.record.v1.Snapshot
+	22, // 74: txcoord.record.v1.Table.registered:type_name -> txcoord.record.v1.Registered
+	60, // 75: txcoord.record.v1.Table.pending:type_name -> txcoord.record.v1.Change
+	61, // 76: txcoord.record.v1.Table.history:type_name -> txcoord.record.v1.History
+	26, // 77: txcoord.record.v1.Table.frozen:type_name -> txcoord.record.v1.Frozen
+	60, // 78: txcoord.record.v1.Table.diverged:type_name -> txcoord.record.v1.Change
+	57, // 79: txcoord.record.v1.Table.fence:type_name -> txcoord.record.v1.Fence
+	58, // 80: txcoord.record.v1.Table.opened:type_name -> txcoord.record.v1.Opened
+	59, // 81: txcoord.record.v1.Table.guests:type_name -> txcoord.record.v1.Guest
+	56, // 82: txcoord.record.v1.Table.held:type_name -> txcoord.record.v1.Hold
+	3,  // 83: txcoord.record.v1.History.facts_ref:type_name -> txcoord.record.v1.ObjectRef
+	10, // 84: txcoord.record.v1.Outcome.commit:type_name -> txcoord.record.v1.Committed
+	11, // 85: txcoord.record.v1.Outcome.abort:type_name -> txcoord.record.v1.Aborted
+	63, // 86: txcoord.record.v1.Outcome.parts:type_name -> txcoord.record.v1.PartOutcome
+	16, // 87: txcoord.record.v1.PartOutcome.conflict:type_name -> txcoord.record.v1.Conflict
+	65, // 88: txcoord.record.v1.Snapshot.tables:type_name -> txcoord.record.v1.SnapshotTable
+	89, // [89:89] is the sub-list for method output_type
+	89, // [89:89] is the sub-list for method input_type
+	89, // [89:89] is the sub-list for extension type_name
+	89, // [89:89] is the sub-list for extension extendee
+	0,  // [0:89] is the sub-list for field type_name
 }
 
 func init() { file_twophase_recordpb_record_proto_init() }
@@ -5752,6 +5932,7 @@ func file_twophase_recordpb_record_proto_init() {
 		(*Record_Reserve)(nil),
 		(*Record_ReserveEnd)(nil),
 		(*Record_Turn)(nil),
+		(*Record_LogCut)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -5759,7 +5940,7 @@ func file_twophase_recordpb_record_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_twophase_recordpb_record_proto_rawDesc), len(file_twophase_recordpb_record_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   64,
+			NumMessages:   66,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
