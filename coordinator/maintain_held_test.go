@@ -175,7 +175,9 @@ func TestCutOutlivesItsProcess(t *testing.T) {
 	<-halted
 	kill()
 	close(w.goOn)
-	<-ended
+	if err := <-ended; err == nil {
+		t.Error("it was killed, and ended well")
+	}
 	w.stop()
 	w.start()
 	wantReason(t, "lease", w.lease(w.catalog, "audit", w.snapshot), coordinator.SnapshotOutOfRange)
