@@ -127,11 +127,12 @@ func openOnce(ctx context.Context, cfg Config) (*Catalog, error) {
 }
 
 func (c *Catalog) build(ctx context.Context) error {
-	state, older, err := c.recover(ctx)
+	from, err := c.recover(ctx)
 	if err != nil {
 		return err
 	}
-	c.ledger = newLedger(state, c.life.Done())
+	defer from.behind.end()
+	c.ledger = newLedger(from.state, c.life.Done())
 	c.wrote = newWrote(!c.cfg.SharedStore)
 	c.replicas = newReplicas(c)
 	c.facts = newFactsCache(c.own)
@@ -146,7 +147,7 @@ func (c *Catalog) build(ctx context.Context) error {
 	c.checkpoints = newCheckpoints(c)
 	c.sweeper, c.bundler = newSweeper(c), newBundler(c)
 	c.recorded, c.renewals = newIdentities(), newRenewals(c)
-	c.backlog = newBacklog(state, c.cfg.Limits.QueueBytes, moment)
+	c.backlog = newBacklog(from.state, c.cfg.Limits.QueueBytes, moment)
 	c.backlog.budget.Refused = c.cfg.Telemetry.QuotaExceeded
 	c.ledger.onFold = c.onFold
 	if c.cfg.Maintain != nil {
@@ -154,7 +155,7 @@ func (c *Catalog) build(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := c.foldBegun(ctx); err != nil {
+	if err := c.foldBegun(from.behind); err != nil {
 		return err
 	}
 	if err := c.catchUp(ctx); err != nil {
@@ -181,7 +182,7 @@ func (c *Catalog) build(ctx context.Context) error {
 	c.publisher.look()
 	c.cfg.Telemetry.Watch(c.observation)
 	c.reportFuture()
-	if older {
+	if from.older {
 		c.checkpoints.hurry()
 	}
 	return nil

@@ -41,31 +41,71 @@ func (c *Catalog) catchUp(ctx context.Context) error {
 // entriesAhead is how many entries a start reads at once.
 const entriesAhead = 64
 
-// foldBegun folds what the journal held when it was opened. A start that read one entry
-// after the other would wait for as many round trips; so the next ones are read and
-// decoded while those before are folded. Others may fold meanwhile, and get ahead of it:
-// what follows a transaction that released a table reads the head (disclaim). So it goes by
-// the entries that it has read, and not by the fold.
-func (c *Catalog) foldBegun(ctx context.Context) error {
-	var begun []twophase.Position
-	for p := c.next(); p < c.startHead; p++ {
-		begun = append(begun, p)
-	}
-	reading := ahead.Reader[twophase.Position, readEntry]{AtOnce: entriesAhead, Get: c.readBegun}
-	return reading.Each(ctx, begun, func(_ twophase.Position, e readEntry) error {
-		return c.ledgerError(c.ledger.fold(e))
-	})
+// begunEntries are what the journal held behind a checkpoint when it was opened. A start
+// that read one entry after the other would wait for as many round trips; so the next ones
+// are read and decoded while those before are folded, and the first ones while the
+// checkpoint is loaded.
+type begunEntries struct {
+	entries chan readEntry
+	stop    context.CancelFunc
+	err     error // why no more come, once entries is closed
 }
 
-func (c *Catalog) readBegun(ctx context.Context, p twophase.Position) (readEntry, error) {
-	raw, err := c.journal.Read(ctx, p)
-	switch {
-	case stopsLedger(err):
-		return readEntry{}, c.ledgerError(c.lapped(err))
-	case err != nil:
-		return readEntry{}, c.storeError(err)
+// beginEntries starts to read. Who calls it ends it.
+func (c *Catalog) beginEntries(ctx context.Context, from twophase.Position) *begunEntries {
+	var positions []twophase.Position
+	for p := from; p < c.startHead; p++ {
+		positions = append(positions, p)
 	}
-	return decode(raw), nil
+	ctx, stop := context.WithCancel(ctx)
+	b := &begunEntries{entries: make(chan readEntry), stop: stop}
+	reading := ahead.Reader[twophase.Position, readEntry]{
+		AtOnce: entriesAhead,
+		Get: func(ctx context.Context, p twophase.Position) (readEntry, error) {
+			raw, err := c.journal.Read(ctx, p)
+			if err != nil {
+				return readEntry{}, err
+			}
+			return decode(raw), nil
+		},
+	}
+	go func() {
+		defer close(b.entries)
+		b.err = reading.Each(ctx, positions, func(_ twophase.Position, e readEntry) error {
+			select {
+			case b.entries <- e:
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		})
+	}()
+	return b
+}
+
+// end ends the reading; nothing is on its way then.
+func (b *begunEntries) end() {
+	b.stop()
+	for range b.entries { // until it is closed
+	}
+}
+
+// foldBegun folds them. Others may fold meanwhile, and get ahead of it: what follows a
+// transaction that released a table reads the head (disclaim). So it goes by the entries
+// that were read, and not by the fold.
+func (c *Catalog) foldBegun(b *begunEntries) error {
+	for e := range b.entries {
+		if err := c.ledger.fold(e); err != nil {
+			return c.ledgerError(err)
+		}
+	}
+	switch {
+	case stopsLedger(b.err):
+		return c.ledgerError(c.lapped(b.err))
+	case b.err != nil:
+		return c.storeError(b.err)
+	}
+	return nil
 }
 
 // atHead notes that the fold held the whole journal at a time: a read behind it

@@ -10,24 +10,34 @@ import (
 	"github.com/txcoord/txcoord/twophase"
 )
 
-// recover loads the newest checkpoint that the journal names. The entries after it
-// are folded by catchUp. Another replica may record a newer one meanwhile, and remove
-// objects of the one that is being loaded. older: it had to be one before the newest,
-// which names a checkpoint that cannot be read.
-func (c *Catalog) recover(ctx context.Context) (state *twophase.State, older bool, err error) {
+// recovered is what a start goes on from.
+type recovered struct {
+	state  *twophase.State
+	behind *begunEntries
+	// older: it had to be a checkpoint before the newest, which cannot be read.
+	older bool
+}
+
+// recover loads the newest checkpoint that the journal names, while the entries behind it
+// are being read. Another replica may record a newer one meanwhile, and remove objects of
+// the one that is being loaded.
+func (c *Catalog) recover(ctx context.Context) (recovered, error) {
 	at, err := c.newestCheckpoint(ctx)
 	for err == nil {
+		behind := c.beginEntries(ctx, at.Position)
 		state, failed := c.loadCheckpoint(ctx, at)
 		if failed == nil {
-			return state, false, nil
+			return recovered{state: state, behind: behind}, nil
 		}
+		behind.end()
 		was := at
 		if at, err = c.newestCheckpoint(ctx); err == nil && at == was {
-			state, err = c.recoverBefore(ctx, at, failed)
-			return state, true, err
+			if state, err = c.recoverBefore(ctx, at, failed); err == nil {
+				return recovered{state, c.beginEntries(ctx, state.Next()), true}, nil
+			}
 		}
 	}
-	return nil, false, err
+	return recovered{}, err
 }
 
 func (c *Catalog) loadCheckpoint(ctx context.Context, at twophase.Checkpointed) (*twophase.State, error) {
