@@ -75,6 +75,14 @@ func (w *cleaned) at(place string) {
 // haltedAt cleans, and does something while that is halted at a place.
 func (w *cleaned) haltedAt(place string, do func()) coordinator.MaintainReport {
 	w.t.Helper()
+	report, err := w.tryHaltedAt(place, do)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return report
+}
+
+func (w *cleaned) tryHaltedAt(place string, do func()) (coordinator.MaintainReport, error) {
 	halted := make(chan struct{})
 	w.mu.Lock()
 	w.halt[place] = halted
@@ -92,10 +100,7 @@ func (w *cleaned) haltedAt(place string, do func()) coordinator.MaintainReport {
 	do()
 	close(w.goOn)
 	a := <-ended
-	if a.err != nil {
-		w.t.Fatal(a.err)
-	}
-	return a.report
+	return a.report, a.err
 }
 
 func (w *cleaned) lease(c *coordinator.Catalog, id string, s twophase.SnapshotVersion) error {
@@ -188,6 +193,30 @@ func TestCutOutlivesItsProcess(t *testing.T) {
 	}
 	if head := w.head(); head != before {
 		t.Errorf("%d entries were written for what had been said", head-before)
+	}
+}
+
+// TestCleanUpOfAnotherTable: a process that was halted in a clean-up looks whether the log is
+// the table's before it goes on: the place may be another one's by then.
+func TestCleanUpOfAnotherTable(t *testing.T) {
+	t.Parallel()
+	w := newCleaned(t)
+	count := func() (n int) {
+		for _, name := range w.files("a") {
+			if strings.HasSuffix(name, ".json") && !strings.HasPrefix(name, "_") {
+				n++
+			}
+		}
+		return n
+	}
+	before := count()
+	_, err := w.tryHaltedAt("delete", func() {
+		w.world.drop("a/_delta_log/_txcoord/owner.json")
+		w.later.Add(int64(2 * time.Second))
+	})
+	wantReason(t, "a log without its owner object", err, coordinator.LogContradiction)
+	if after := count(); after != before-1 {
+		t.Errorf("%d of %d commits are left", after, before)
 	}
 }
 

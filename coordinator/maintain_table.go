@@ -304,10 +304,7 @@ func (j *upkeepJob) cleanUpHeld(ctx context.Context) error {
 		err = j.cutLog(ctx, h.record)
 	}
 	if err == nil {
-		err = j.still(ctx)
-	}
-	if err == nil {
-		_, _, err = j.keeper.CleanUp(ctx, plan)
+		_, _, err = j.keeper.CleanUp(ctx, plan, j.still)
 	}
 	return err
 }

@@ -291,10 +291,17 @@ func (k *Keeper) namedSidecars(ctx context.Context, c ListedCheckpoint, named ma
 	return nil
 }
 
+// stillFor is how long the answer counts that a log is the one that was surveyed.
+const stillFor = time.Second
+
 // CleanUp carries a plan out, one object after the other in ascending order of
 // versions: wherever it stops, the versions that are left are contiguous. It
 // returns how many objects went and their bytes, after an error too.
-func (k *Keeper) CleanUp(ctx context.Context, plan *CleanUp) (objects int, bytes int64, err error) {
+//
+// still is asked as Checkpoint asks it: before the first one, and again where the answer
+// is more than a second old. It takes minutes, and a process that was halted meanwhile may
+// find another table's log at the place. nil asks nothing.
+func (k *Keeper) CleanUp(ctx context.Context, plan *CleanUp, still func(context.Context) error) (objects int, bytes int64, err error) {
 	if plan.Cut != twophase.NoVersion {
 		for _, kept := range []objstore.Info{plan.cut.commit, plan.cut.checkpoint} {
 			if now, err := k.log.Store.Stat(ctx, kept.Key); err != nil || now.Size != kept.Size || !sameETag(now, kept) {
@@ -302,7 +309,14 @@ func (k *Keeper) CleanUp(ctx context.Context, plan *CleanUp) (objects int, bytes
 			}
 		}
 	}
+	var asked time.Time
 	for _, o := range plan.Delete {
+		if now := k.cfg.Now(); still != nil && now.Sub(asked).Abs() > stillFor {
+			if err := still(ctx); err != nil {
+				return objects, bytes, err
+			}
+			asked = now
+		}
 		if err := k.log.Store.Delete(ctx, o.Key); err != nil {
 			return objects, bytes, fmt.Errorf("clean the log of table %s: delete %s: %w", k.log.URI, k.log.nameOf(o.Key), err)
 		}

@@ -132,7 +132,7 @@ func TestCleanUpStopsAnywhere(t *testing.T) {
 			return objtest.Done()
 		}}
 		keeper, p := k.plan(tables.CleanUpRules{UpTo: newest})
-		n, bytes, err := keeper.CleanUp(t.Context(), p)
+		n, bytes, err := keeper.CleanUp(t.Context(), p, nil)
 		if deletes < stop {
 			if err != nil || n != len(p.Delete) || bytes != p.Bytes {
 				t.Fatalf("no fault: %d objects, %d bytes, %v; want %d, %d", n, bytes, err, len(p.Delete), p.Bytes)
@@ -146,7 +146,7 @@ func TestCleanUpStopsAnywhere(t *testing.T) {
 		contiguous(t, k)
 		k.cfg = sound
 		keeper, p = k.plan(tables.CleanUpRules{UpTo: newest})
-		if _, _, err := keeper.CleanUp(t.Context(), p); err != nil {
+		if _, _, err := keeper.CleanUp(t.Context(), p, nil); err != nil {
 			t.Fatal(err)
 		}
 		k.wants(want)
@@ -178,7 +178,7 @@ func contiguous(t *testing.T, k *kept) {
 func TestCleanUpKeepsVersions(t *testing.T) {
 	k := grown(t, "")
 	keeper, p := k.plan(tables.CleanUpRules{UpTo: newest})
-	if _, _, err := keeper.CleanUp(t.Context(), p); err != nil {
+	if _, _, err := keeper.CleanUp(t.Context(), p, nil); err != nil {
 		t.Fatal(err)
 	}
 	for v := twophase.Version(6); v < 10; v++ {
@@ -233,7 +233,7 @@ func TestCleanUpPassesOverABadCheckpoint(t *testing.T) {
 	if bad := keeper.PassedOver(); p.Cut != 3 || len(bad) != 1 || bad[0].Version != 6 {
 		t.Fatalf("cut %d, passed over %v", p.Cut, bad)
 	}
-	if _, _, err := keeper.CleanUp(t.Context(), p); err != nil {
+	if _, _, err := keeper.CleanUp(t.Context(), p, nil); err != nil {
 		t.Fatal(err)
 	}
 	k.get(name(6, "checkpoint.parquet"))
@@ -288,7 +288,7 @@ func TestCleanUpWithoutTheBeginning(t *testing.T) {
 	k.drop(name(3, "checkpoint.parquet"))
 	want := k.seen()
 	keeper, p := k.plan(tables.CleanUpRules{UpTo: newest})
-	if _, _, err := keeper.CleanUp(t.Context(), p); err != nil || p.Cut != 6 {
+	if _, _, err := keeper.CleanUp(t.Context(), p, nil); err != nil || p.Cut != 6 {
 		t.Errorf("cut %d, %v", p.Cut, err)
 	}
 	k.wants(want)
@@ -301,7 +301,7 @@ func TestCleanUpLooksAgain(t *testing.T) {
 		keeper, p := k.plan(tables.CleanUpRules{UpTo: newest})
 		k.drop(file)
 		before := k.names()
-		if n, _, err := keeper.CleanUp(t.Context(), p); err == nil || n != 0 {
+		if n, _, err := keeper.CleanUp(t.Context(), p, nil); err == nil || n != 0 {
 			t.Errorf("%s: %d objects went, %v", file, n, err)
 		}
 		if diff := cmp.Diff(before, k.names()); diff != "" {
@@ -348,7 +348,7 @@ func TestSidecarsAreRemoved(t *testing.T) {
 	}
 	clean := func() *tables.CleanUp {
 		keeper, p := k.plan(tables.CleanUpRules{UpTo: newest})
-		if _, _, err := keeper.CleanUp(t.Context(), p); err != nil {
+		if _, _, err := keeper.CleanUp(t.Context(), p, nil); err != nil {
 			t.Fatal(err)
 		}
 		return p

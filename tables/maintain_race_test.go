@@ -76,7 +76,7 @@ func keepOn(ctx context.Context, cfg tables.KeeperConfig, written, removed *atom
 			written.Add(1)
 		}
 		if p, err := keeper.PlanCleanUp(ctx, s, tables.CleanUpRules{UpTo: s.At}); err == nil {
-			n, _, _ := keeper.CleanUp(ctx, p)
+			n, _, _ := keeper.CleanUp(ctx, p, nil)
 			removed.Add(int64(n))
 		}
 	}
