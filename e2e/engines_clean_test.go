@@ -21,19 +21,28 @@ func aDay() map[string]string {
 // that are not published keep theirs: they cannot be older than their transaction.
 func (l *load) age(table string, upTo int64) {
 	l.t.Helper()
-	old := time.Now().Add(-72 * time.Hour)
-	open := l.openFiles(table)
-	err := filepath.WalkDir(l.storm.world.table(table), func(name string, d os.DirEntry, err error) error {
-		if err != nil || d.IsDir() || open[d.Name()] {
+	var there []string
+	do := func(err error) {
+		if err != nil && !os.IsNotExist(err) { // one that has gone meanwhile is old enough
+			l.t.Fatal(err)
+		}
+	}
+	do(filepath.WalkDir(l.storm.world.table(table), func(name string, d os.DirEntry, err error) error {
+		switch {
+		case os.IsNotExist(err):
+		case err != nil:
 			return err
+		case d.IsDir(), filepath.Base(filepath.Dir(name)) == "_delta_log" && versionOf(d.Name()) > upTo:
+		default:
+			there = append(there, name)
 		}
-		if filepath.Base(filepath.Dir(name)) == "_delta_log" && versionOf(d.Name()) > upTo {
-			return nil
+		return nil
+	}))
+	old, open := time.Now().Add(-72*time.Hour), l.openFiles(table) // a file that comes from here on is not there
+	for _, name := range there {
+		if !open[filepath.Base(name)] {
+			do(os.Chtimes(name, old, old))
 		}
-		return os.Chtimes(name, old, old)
-	})
-	if err != nil && !os.IsNotExist(err) {
-		l.t.Fatal(err)
 	}
 }
 
