@@ -76,7 +76,7 @@ func BenchmarkConflict(b *testing.B) {
 	facts := manyFacts(b, 2, at(0, tables.ReadNothing))
 	b.ReportAllocs()
 	for b.Loop() {
-		if c := (tables.Rules{}).Conflict(facts[0], facts[1]); c != nil {
+		if c := (tables.Rules{}).Checker().Conflict(facts[0], facts[1]); c != nil {
 			b.Fatal(c)
 		}
 	}

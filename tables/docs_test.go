@@ -294,7 +294,7 @@ func (f *fixture) judged(row matrixRow, winners []twophase.Facts, level tables.I
 		if i == fileWinners {
 			out.WriteByte(' ')
 		}
-		out.WriteByte(f.letter(ruleOf((tables.Rules{}).Conflict(facts, w))))
+		out.WriteByte(f.letter(ruleOf((tables.Rules{}).Checker().Conflict(facts, w))))
 	}
 	return out.String()
 }

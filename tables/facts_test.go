@@ -18,7 +18,7 @@ func TestUnreadableFacts(t *testing.T) {
 	}
 	for _, b := range bad {
 		switch {
-		case rules.Conflict(b, good) == nil, rules.Conflict(good, b) == nil,
+		case rules.Checker().Conflict(b, good) == nil, rules.Checker().Conflict(good, b) == nil,
 			rules.Impossible(b, good) == nil, rules.Impossible(good, b) == nil,
 			rules.ImpossibleAt([]twophase.Facts{b}, f.state())[0] == nil,
 			rules.Without([]twophase.Facts{b}, []bool{false})[0] == nil,
@@ -144,7 +144,7 @@ func TestPartitionValueSpellings(t *testing.T) {
 		}
 		read.Partitions = []tables.PartitionMatch{{condition}}
 		add := strings.Replace(addLine("x"), `"partitionValues":{}`, `"partitionValues":{"p":"`+c.written+`"}`, 1)
-		got := (tables.Rules{}).Conflict(f.part(read, txnLine("a", 1)), f.foreign(add))
+		got := (tables.Rules{}).Checker().Conflict(f.part(read, txnLine("a", 1)), f.foreign(add))
 		if (got != nil) != c.conflict {
 			t.Errorf("%s: read %q, written %q: got %+v, want a conflict: %t", c.dataType, c.read, c.written, got, c.conflict)
 		}
@@ -157,7 +157,7 @@ func TestConflictOfManyFiles(t *testing.T) {
 	rules := tables.Rules{}
 	for path, want := range map[string]twophase.Rule{"f0": twophase.RulePathExists, "f999": twophase.RulePathExists, "f1000": twophase.RuleNone} {
 		small := f.part(blind, addLine(path))
-		if a, b := rules.Conflict(big, small), rules.Conflict(small, big); ruleOf(a) != want || ruleOf(b) != want {
+		if a, b := rules.Checker().Conflict(big, small), rules.Checker().Conflict(small, big); ruleOf(a) != want || ruleOf(b) != want {
 			t.Errorf("%s: got %+v and %+v, want %v", path, a, b, want)
 		}
 	}
@@ -172,7 +172,7 @@ func FuzzFacts(f *testing.F) {
 	f.Fuzz(func(t *testing.T, a, b []byte) {
 		table := &fixture{t: t, log: table.log}
 		rules := tables.Rules{}
-		rules.Conflict(a, b)
+		rules.Checker().Conflict(a, b)
 		rules.Impossible(a, b)
 		rules.Without([]twophase.Facts{a, b}, []bool{true, false})
 		rules.ImpossibleAt([]twophase.Facts{a, b}, table.state())

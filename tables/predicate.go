@@ -5,17 +5,13 @@ import (
 	"slices"
 )
 
-// predicateSteps bounds the work of one question: the catalog decides meanwhile, and decides
-// nothing else. A quarter of a second or so.
-const predicateSteps = 1 << 25
-
-// fitsPredicate says whether any tuple fits the predicate. Columns that the tuples do not
-// have fit, as does what cannot be told, or not in predicateSteps.
-func fitsPredicate(reader *facts, columns, tuples hashes) bool {
+// fits says whether any tuple fits the predicate. Columns that the tuples do not have fit, as
+// does what cannot be told, or not in checkSteps.
+func (k *checker) fits(reader *facts, columns, tuples hashes) bool {
 	if columns.len() == 0 || tuples.len() == 0 {
 		return false
 	}
-	t := tupleSet{columns: columns, tuples: tuples}
+	t := tupleSet{columns: columns, tuples: tuples, checker: k}
 	return t.fitAny(reader)
 }
 
@@ -25,8 +21,7 @@ type tupleSet struct {
 	columns, tuples hashes
 	indexes         map[string]tupleIndex
 	match           []columnValues // the newest
-	// steps were taken so far: values that were compared, or looked up.
-	steps int
+	*checker
 }
 
 // tupleIndex has the tuples cut to some columns, and which of these columns have no value
@@ -57,13 +52,11 @@ func (t *tupleSet) fitAny(reader *facts) bool {
 	return false
 }
 
-// spent: it is not worth more work to tell.
-func (t *tupleSet) spent() bool { return t.steps > predicateSteps }
-
 func (t *tupleSet) rows() int { return len(t.tuples) / len(t.columns) }
 
-// What an index costs, in steps: a look-up, and a tuple in it.
+// What more than a comparison costs, in steps: a match, a look-up in an index, and a tuple in it.
 const (
+	matchSteps  = 16
 	lookUpSteps = 4
 	indexSteps  = 32
 )
@@ -74,7 +67,7 @@ func (t *tupleSet) indexed(match []columnValues, matches int) bool {
 	each, lookUps := 1, 1
 	for _, c := range match {
 		each += c.values.len()
-		lookUps = min(lookUps*max(c.values.len(), 1), predicateSteps)
+		lookUps = min(lookUps*max(c.values.len(), 1), checkSteps)
 	}
 	cost := lookUpSteps * lookUps
 	if _, there := t.indexes[nameOf(match)]; !there {
@@ -85,10 +78,10 @@ func (t *tupleSet) indexed(match []columnValues, matches int) bool {
 
 // conditions takes a match, without conditions that every tuple fits. It stands until the next.
 func (t *tupleSet) conditions(d *decoder) []columnValues {
-	t.match = t.match[:0]
+	t.match, t.steps = t.match[:0], t.steps+matchSteps
 	for range d.count(9) {
 		column, values := d.hash(), d.list()
-		if values.has(anyValue) {
+		if t.steps += values.len(); values.has(anyValue) {
 			continue
 		}
 		for i := range t.columns.len() {

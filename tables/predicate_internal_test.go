@@ -2,7 +2,6 @@ package tables
 
 import (
 	"encoding/binary"
-	"fmt"
 	"math/rand/v2"
 	"testing"
 )
@@ -46,7 +45,7 @@ func TestPredicateIndex(t *testing.T) {
 		}
 		tuples = tuples[:len(tuples)/len(columns)*len(columns)]
 		f := encodedMatches(matches)
-		s := tupleSet{columns: columns, tuples: tuples}
+		s := tupleSet{columns: columns, tuples: tuples, checker: &checker{}}
 		one, other := decoder{rest: f.predicate}, decoder{rest: f.predicate}
 		for range f.numMatches {
 			want, got := s.scan(s.conditions(&one)), s.look(s.conditions(&other))
@@ -103,7 +102,7 @@ func TestPredicateSteps(t *testing.T) {
 		rows, columns, matches, values int
 		most                           int
 	}{
-		{"one and one", 1, 1, 1, 1, 10},
+		{"one and one", 1, 1, 1, 1, matchSteps + 10},
 		{"many matches", 100_000, 1, 10_000, 1, 4_000_000},
 		{"many matches of two columns", 100_000, 2, 10_000, 1, 4_000_000},
 		{"a long list", 100_000, 1, 1, 10_000, 4_000_000},
@@ -111,7 +110,7 @@ func TestPredicateSteps(t *testing.T) {
 		{"long lists", 5_000, 2, 1, 1000, 12_000_000},
 	} {
 		columns, tuples := partitions(c.columns, c.rows)
-		s := tupleSet{columns: columns, tuples: tuples}
+		s := tupleSet{columns: columns, tuples: tuples, checker: &checker{}}
 		if fits := s.fitAny(elsewhere(c.matches, c.columns, c.values)); fits || s.steps > c.most {
 			t.Errorf("%s: %t after %d steps", c.name, fits, s.steps)
 		}
@@ -121,8 +120,8 @@ func TestPredicateSteps(t *testing.T) {
 // TestPredicateThatCannotBeTold: what would take too long counts as a match.
 func TestPredicateThatCannotBeTold(t *testing.T) {
 	columns, tuples := partitions(2, 50_000)
-	s := tupleSet{columns: columns, tuples: tuples}
-	if !s.fitAny(elsewhere(1000, 2, 300)) || s.steps > predicateSteps+10_000 {
+	s := tupleSet{columns: columns, tuples: tuples, checker: &checker{}}
+	if !s.fitAny(elsewhere(1000, 2, 300)) || s.steps > checkSteps+10_000 {
 		t.Errorf("after %d steps", s.steps)
 	}
 }
@@ -130,26 +129,18 @@ func TestPredicateThatCannotBeTold(t *testing.T) {
 // TestManyApplications: a part may hold a million txn actions. Each of two is not compared with
 // each, which takes minutes.
 func TestManyApplications(t *testing.T) {
-	apps := func(name string, n int, version uint64) *facts {
-		f := &facts{numApps: n}
-		for i := range n {
-			app := fmt.Sprintf("%s%d", name, i)
-			f.apps = appendHashes(append(binary.AppendUvarint(f.apps, uint64(len(app))), app...), version)
-		}
-		return f
-	}
-	many, others := apps("x", 200_000, 7), apps("y", 200_000, 7)
+	many, others := applications("x", 200_000, 7), applications("y", 200_000, 7)
 	for what, c := range map[string]struct {
 		change, other *facts
 		passed        bool
 	}{
 		"others":          {many, others, false},
 		"the same":        {many, many, true},
-		"newer":           {apps("x", 200_000, 8), many, false},
-		"an older of few": {apps("x", 3, 6), many, true},
-		"a newer of few":  {apps("x", 3, 8), many, false},
-		"passed by few":   {many, apps("x", 3, 9), true},
-		"few and older":   {many, apps("x", 3, 6), false},
+		"newer":           {applications("x", 200_000, 8), many, false},
+		"an older of few": {applications("x", 3, 6), many, true},
+		"a newer of few":  {applications("x", 3, 8), many, false},
+		"passed by few":   {many, applications("x", 3, 9), true},
+		"few and older":   {many, applications("x", 3, 6), false},
 		"none":            {&facts{}, many, false},
 		"against none":    {many, &facts{}, false},
 	} {
@@ -157,10 +148,10 @@ func TestManyApplications(t *testing.T) {
 			t.Errorf("%s: %v", what, found)
 		}
 	}
-	twice := apps("x", 1, 9)
-	lower := apps("x", 1, 7)
+	twice := applications("x", 1, 9)
+	lower := applications("x", 1, 7)
 	twice.apps, twice.numApps = append(twice.apps, lower.apps...), 2
-	if appPassed(twice, apps("x", 3, 8)) == nil || appPassed(apps("x", 3, 8), twice) == nil {
+	if appPassed(twice, applications("x", 3, 8)) == nil || appPassed(applications("x", 3, 8), twice) == nil {
 		t.Error("of an application that is there twice the other version counts")
 	}
 }

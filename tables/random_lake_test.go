@@ -230,7 +230,7 @@ func (w *lake) decide() {
 	x.shape = a.Shape()
 	if !x.decl.Blind {
 		for _, p := range w.past {
-			if (p.version == twophase.NoVersion || p.version > x.read) && (tables.Rules{}).Conflict(x.facts, p.facts) != nil {
+			if (p.version == twophase.NoVersion || p.version > x.read) && (tables.Rules{}).Checker().Conflict(x.facts, p.facts) != nil {
 				return
 			}
 		}

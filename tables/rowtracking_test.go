@@ -256,7 +256,7 @@ func TestUncountedRowsConflict(t *testing.T) {
 	winner := f.foreign(begins)
 	type judge func(c, w twophase.Facts) *twophase.Conflict
 	for name, j := range map[string]judge{
-		"conflict": tables.Rules{}.Conflict, "impossible": tables.Rules{}.Impossible,
+		"conflict": tables.Rules{}.Checker().Conflict, "impossible": tables.Rules{}.Impossible,
 		"applied": func(c, w twophase.Facts) *twophase.Conflict {
 			v := tables.NewView(f.state())
 			if _, err := v.Apply(0, w); err != nil {

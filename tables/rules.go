@@ -26,11 +26,14 @@ func unreadable(err error) *twophase.Conflict {
 	return conflict(twophase.RuleProtocol, "%v", err)
 }
 
+// Checker implements twophase.Rules.
+func (Rules) Checker() twophase.Checker { return &checker{} }
+
 // Conflict follows Spark's checker in its order: protocol, metadata, domains,
 // applications, concurrent append, delete/read, delete/delete. Paths are compared
 // without deletion vectors: two deletes on one file must not both land.
-func (Rules) Conflict(candidate, winner twophase.Facts) *twophase.Conflict {
-	c, err := decode(candidate)
+func (k *checker) Conflict(candidate, winner twophase.Facts) *twophase.Conflict {
+	c, err := k.decoded(candidate)
 	if err != nil {
 		return unreadable(err)
 	}
@@ -38,25 +41,25 @@ func (Rules) Conflict(candidate, winner twophase.Facts) *twophase.Conflict {
 	if err != nil {
 		return unreadable(err)
 	}
-	// Called one by one and not from a list, so that the facts stay on the stack.
-	found := protocolConflict(&c, &w)
+	// Called one by one and not from a list, so that the winner's facts stay on the stack.
+	found := protocolConflict(c, &w)
 	if found == nil {
-		found = metadataConflict(&c, &w)
+		found = metadataConflict(c, &w)
 	}
 	if found == nil {
-		found = domainConflict(&c, &w)
+		found = domainConflict(c, &w)
 	}
 	if found == nil {
-		found = appConflict(&c, &w)
+		found = k.appConflict(c, &w)
 	}
 	if found == nil {
-		found = appendConflict(&c, &w)
+		found = k.appendConflict(c, &w)
 	}
 	if found == nil {
-		found = deleteConflict(&c, &w)
+		found = k.deleteConflict(c, &w)
 	}
 	if found == nil {
-		found = pathConflict(&c, &w)
+		found = pathConflict(c, &w)
 	}
 	return found
 }
@@ -109,9 +112,12 @@ func domainConflict(c, w *facts) *twophase.Conflict {
 	return nil
 }
 
-func appConflict(c, w *facts) *twophase.Conflict {
+func (k *checker) appConflict(c, w *facts) *twophase.Conflict {
 	if w.numApps == 0 || c.numApps == 0 && c.readApps.len() == 0 {
 		return nil
+	}
+	if k.steps += lookUpSteps * c.numApps; k.spent() {
+		return conflict(twophase.RuleProtocol, "its applications would have to be compared with those of too many changes since its read point")
 	}
 	var found *twophase.Conflict
 	if c.readApps.len() > 0 {
@@ -165,7 +171,7 @@ func (f *facts) appVersions(which func(a, b int64) int64) map[string]int64 {
 }
 
 // appendConflict: files were added to what the candidate read.
-func appendConflict(c, w *facts) *twophase.Conflict {
+func (k *checker) appendConflict(c, w *facts) *twophase.Conflict {
 	if w.adds.len() == 0 || c.is(flagSnapshot) {
 		return nil
 	}
@@ -175,21 +181,21 @@ func appendConflict(c, w *facts) *twophase.Conflict {
 	switch {
 	case c.is(flagReadWhole):
 		return conflict(twophase.RuleAppendRead, "%s %s added to the table, which was read whole", number.Of(w.adds.len(), "file"), number.Verb(w.adds.len(), "was", "were"))
-	case c.is(flagReadPartitions) && (w.is(flagAddsAnywhere) || fitsPredicate(c, w.columns, w.addTuples)):
+	case c.is(flagReadPartitions) && (w.is(flagAddsAnywhere) || k.fits(c, w.columns, w.addTuples)):
 		return conflict(twophase.RuleAppendRead, "files were added to partitions that were read")
 	}
 	return nil
 }
 
 // deleteConflict: a file that the candidate read is gone, rearranged ones included.
-func deleteConflict(c, w *facts) *twophase.Conflict {
+func (k *checker) deleteConflict(c, w *facts) *twophase.Conflict {
 	if w.removes.len() == 0 {
 		return nil
 	}
 	switch {
 	case c.is(flagReadWhole):
 		return conflict(twophase.RuleDeleteRead, "%s %s removed from the table, which was read whole", number.Of(w.removes.len(), "file"), number.Verb(w.removes.len(), "was", "were"))
-	case c.is(flagReadPartitions) && (w.is(flagRemovesAnywhere) || fitsPredicate(c, w.columns, w.removeTuples)):
+	case c.is(flagReadPartitions) && (w.is(flagRemovesAnywhere) || k.fits(c, w.columns, w.removeTuples)):
 		return conflict(twophase.RuleDeleteRead, "files were removed from partitions that were read")
 	}
 	if path, ok := meet(c.readFiles, w.removes); ok {

@@ -122,7 +122,7 @@ func TestConflict(t *testing.T) {
 			} else {
 				candidate = f.part(c.candidate.read, c.candidate.lines...)
 			}
-			if got := (tables.Rules{}).Conflict(candidate, f.foreign(c.winner...)); ruleOf(got) != c.want {
+			if got := (tables.Rules{}).Checker().Conflict(candidate, f.foreign(c.winner...)); ruleOf(got) != c.want {
 				t.Errorf("got %+v, want %v", got, c.want)
 			}
 		})
@@ -146,10 +146,10 @@ func TestConflictOfReaders(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := (tables.Rules{}).Conflict(reader, f.part(blind, addLine("x"))); ruleOf(got) != twophase.RuleAppendRead {
+	if got := (tables.Rules{}).Checker().Conflict(reader, f.part(blind, addLine("x"))); ruleOf(got) != twophase.RuleAppendRead {
 		t.Errorf("got %+v, want append/read", got)
 	}
-	if got := (tables.Rules{}).Conflict(reader, f.part(blind, txnLine("a", 1))); got != nil {
+	if got := (tables.Rules{}).Checker().Conflict(reader, f.part(blind, txnLine("a", 1))); got != nil {
 		t.Errorf("got %+v, want none", got)
 	}
 }
@@ -161,7 +161,7 @@ func TestConflictNamesThePath(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := (tables.Rules{}).Conflict(facts, f.foreign(removeLine("a.parquet")))
+	got := (tables.Rules{}).Checker().Conflict(facts, f.foreign(removeLine("a.parquet")))
 	if got == nil || got.Path != tables.HashPath("a.parquet").String() {
 		t.Fatalf("got %+v, want the path's hash", got)
 	}

@@ -11,6 +11,7 @@ import (
 // noRules find no conflict.
 type noRules struct{}
 
+func (noRules) Checker() twophase.Checker                         { return noRules{} }
 func (noRules) Conflict(_, _ twophase.Facts) *twophase.Conflict   { return nil }
 func (noRules) Impossible(_, _ twophase.Facts) *twophase.Conflict { return nil }
 func (noRules) ImpossibleAt(decided []twophase.Facts, _ twophase.Base) []*twophase.Conflict {

@@ -61,6 +61,7 @@ type decision struct {
 	first    []*Reservation       // that stand before the next request
 	stood    []*Reservation       // all that stood in this entry: they end with it
 	trials   map[TableID]Trial
+	checker  Checker // of the commit that is decided, once something is compared
 }
 
 func refuse(r Refused) Answer { return Answer{Refused: &r} }
@@ -134,6 +135,7 @@ func (d *decision) commit(req *CommitRequest) Answer {
 			return Answer{Deferred: true}
 		}
 	}
+	d.checker = nil
 	lost, bad := d.check(req)
 	if bad != nil {
 		return refuse(*bad)

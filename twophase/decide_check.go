@@ -87,7 +87,7 @@ func (d *decision) since(req *CommitRequest, t *Table, read ReadPoint, facts Fac
 		return nil, bad
 	}
 	for _, f := range older {
-		if why := d.in.Rules.Conflict(facts, f); why != nil {
+		if why := d.conflict(facts, f); why != nil {
 			return d.lose(req, t, why, nil), nil
 		}
 	}
@@ -101,7 +101,7 @@ func (d *decision) since(req *CommitRequest, t *Table, read ReadPoint, facts Fac
 			missing = append(missing, p.FactsRef)
 			continue
 		}
-		if why := d.in.Rules.Conflict(facts, f); why != nil {
+		if why := d.conflict(facts, f); why != nil {
 			return d.lose(req, t, why, p), nil
 		}
 	}
@@ -117,11 +117,19 @@ func (d *decision) sinceInGroup(req *CommitRequest, t *Table, facts Facts) *Abor
 		return nil
 	}
 	for _, f := range d.group[t.Table] {
-		if why := d.in.Rules.Conflict(facts, f); why != nil {
+		if why := d.conflict(facts, f); why != nil {
 			return d.lose(req, t, why, nil)
 		}
 	}
 	return nil
+}
+
+// conflict compares for the commit that is decided.
+func (d *decision) conflict(candidate, winner Facts) *Conflict {
+	if d.checker == nil {
+		d.checker = d.in.Rules.Checker()
+	}
+	return d.checker.Conflict(candidate, winner)
 }
 
 // walked are the transactions that a read point above the recorded version covers.

@@ -27,7 +27,7 @@ func (d *decision) inTheWay(r *Reservation, c *Committed) bool {
 	for i := range c.Parts {
 		p := &c.Parts[i]
 		t, ok := r.Reserves(p.Table)
-		if ok && (!p.Shape.Appends || len(t.Facts) == 0 || d.in.Rules.Conflict(t.Facts, p.Facts) != nil) {
+		if ok && (!p.Shape.Appends || len(t.Facts) == 0 || d.conflict(t.Facts, p.Facts) != nil) {
 			return true
 		}
 	}

@@ -10,10 +10,8 @@ type Facts []byte
 // safe for concurrent use. The fold stores what they answered and never asks
 // them (R17).
 type Rules interface {
-	// Conflict compares, before the decision, a candidate with a change that its
-	// read point does not cover: by bare path, with the candidate's read set
-	// (DESIGN.md section 5). nil: the candidate may follow.
-	Conflict(candidate, winner Facts) *Conflict
+	// Checker is for one commit, before its decision.
+	Checker() Checker
 	// Impossible says, after the decision, whether a foreign commit made a
 	// decided change impossible (R13): by (path, deletion vector), and by nothing
 	// that only isolation would ask for. It needs the commit's own facts alone.
@@ -28,6 +26,15 @@ type Rules interface {
 	// protocol, or need another one of which this is so. One answer for each; nil for
 	// the lost ones themselves.
 	Without(decided []Facts, lost []bool) []*Conflict
+}
+
+// Checker compares what one commit changes and has read with what its read points do not
+// cover. That may be very many changes, and nothing else is decided meanwhile: so it stands
+// for all of them, can tell when they take too long, and is used by one goroutine.
+type Checker interface {
+	// Conflict compares a candidate with such a change: by bare path, with the
+	// candidate's read set (DESIGN.md section 5). nil: the candidate may follow.
+	Conflict(candidate, winner Facts) *Conflict
 }
 
 // Base is what the Rules know of a table's state at one version. Only the Rules

@@ -172,6 +172,8 @@ func (r toyRules) change(f Facts) *toyChange {
 	return (*r.changes)[id]
 }
 
+func (r toyRules) Checker() Checker { return r }
+
 func (r toyRules) Conflict(candidate, winner Facts) *Conflict {
 	return conflictBefore(r.change(candidate), r.change(winner))
 }
