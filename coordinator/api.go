@@ -215,6 +215,8 @@ type RegisterRequest struct {
 	Mode             twophase.Mode
 	TakeOver         bool
 	OneTxnPerVersion bool
+	// Shows says which other tables the warnings may name; all if nil.
+	Shows func(table string) bool
 }
 
 // CreateRequest makes a table and brings it in.

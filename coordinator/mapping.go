@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/txcoord/txcoord/internal/number"
 	"github.com/txcoord/txcoord/lock"
 	"github.com/txcoord/txcoord/tables"
 	"github.com/txcoord/txcoord/tables/logstore"
@@ -103,8 +104,8 @@ func abortedError(o Outcome) *Error {
 // that comes under its key now.
 func otherDigests(o Outcome) error {
 	msg := "the transaction is committed, with other parts than these: if this is the same work done again (a file that is written anew is another one), it is done and nothing is left to do; other work needs another key"
-	if given := givenUp(o); len(given) > 0 {
-		msg = fmt.Sprintf("the transaction is committed, with other parts than these, and was given up on %s: what is missing there has to be committed under another key", strings.Join(given, ", "))
+	if n := givenUp(o); n > 0 { // of which the caller may not know: a key can be guessed
+		msg = fmt.Sprintf("the transaction is committed, with other parts than these, and was given up on %s, which its outcome names: what is missing there has to be committed under another key", number.Of(n, "table"))
 	}
 	return &Error{
 		Reason: OtherDigests, Message: msg,
@@ -112,17 +113,17 @@ func otherDigests(o Outcome) error {
 	}
 }
 
-// givenUp are the tables on which a committed transaction is not applied.
-func givenUp(o Outcome) (names []string) {
+// givenUp is on how many tables a committed transaction is not applied.
+func givenUp(o Outcome) (n int) {
 	if o.Committed == nil {
-		return nil
+		return 0
 	}
 	for _, d := range o.Committed.Tables {
 		if d.Status == twophase.StatusNotApplied {
-			names = append(names, "table "+d.Name)
+			n++
 		}
 	}
-	return names
+	return n
 }
 
 func wrongMode(row TableInfo, remedy string) error {

@@ -76,7 +76,7 @@ func (c *Catalog) probe(ctx context.Context, uri string) error {
 // (VACUUM removes all that its table does not name), and the engines list whole folders. Also refused is a log that a symbolic link leads
 // elsewhere.
 func (c *Catalog) apart(uri string) error {
-	bad := func(why string) error {
+	bad := func(why string) *Error {
 		return fieldError("uri", uri, why, "give each table a folder of its own")
 	}
 	for _, segment := range strings.Split(uri, "/") {
@@ -90,8 +90,10 @@ func (c *Catalog) apart(uri string) error {
 	if j := c.cfg.Journal; j != "" && (within(j, uri) || within(uri, j)) {
 		return bad("lies in, or contains, the place of the catalog's journal")
 	}
-	if other := c.neighbour(uri); other != "" {
-		return bad("lies in, or contains, the table " + other)
+	if other, ok := c.neighbour(uri); ok {
+		err := bad("lies in, or contains, the table " + other.Name)
+		err.Table = placeOf(other)
+		return err
 	}
 	if path, isFile := strings.CutPrefix(uri, "file://"); isFile {
 		if path, err := url.PathUnescape(path); err == nil && isLink(filepath.Join(path, "_delta_log")) {
@@ -101,16 +103,21 @@ func (c *Catalog) apart(uri string) error {
 	return nil
 }
 
-// neighbour is the name of a table that lies in or around a place.
-func (c *Catalog) neighbour(uri string) (name string) {
+// neighbour is a table that lies in or around a place.
+func (c *Catalog) neighbour(uri string) (row TableInfo, ok bool) {
 	c.ledger.read(func(s *twophase.State) {
 		for _, t := range s.Tables() {
 			if t.URI != uri && (within(t.URI, uri) || within(uri, t.URI)) {
-				name = t.Name
+				row, ok = infoOf(t), true
 			}
 		}
 	})
-	return name
+	return row, ok
+}
+
+// placeOf is a table that a place is taken by: who may not see it is not told.
+func placeOf(row TableInfo) *TableDetail {
+	return &TableDetail{Table: row.Name, TableID: row.ID, URI: row.URI, Version: twophase.NoVersion}
 }
 
 // within reports whether inner is outer or lies below it.
@@ -177,7 +184,7 @@ func (c *Catalog) register(ctx context.Context, r RegisterRequest, fence bool) (
 		return TableInfo{}, nil, err
 	}
 	info, err := c.registerRecord(ctx, p, rec, rec)
-	return info, append(append(warnings, c.twins(info)...), placeWarnings(p.uri)...), err
+	return info, append(append(warnings, c.twins(info, r.Shows)...), placeWarnings(p.uri)...), err
 }
 
 // registered answers a repeated Register. The table has to be as the call wants it,
@@ -218,15 +225,16 @@ func (c *Catalog) registered(ctx context.Context, p placed, row TableInfo, r Reg
 // ownedError: the owner object at a place names somebody else. If that is another table of
 // this very catalog, folders were mixed up, and a take-over would make it worse.
 func (c *Catalog) ownedError(uri string, o *tables.Owner) error {
-	message := fmt.Sprintf("table %s belongs to catalog %s; release it there, or take it over if that catalog is gone", uri, o.Catalog)
-	if other, ok := c.sibling(uri, o); ok {
-		message = fmt.Sprintf("the folder at %s is that of table %s of this catalog, whose place is %s: put the folders back where they belong", uri, other.Name, other.URI)
-	}
-	return &Error{
+	err := &Error{
 		Reason:  TableOwned,
-		Message: message,
+		Message: fmt.Sprintf("table %s belongs to catalog %s; release it there, or take it over if that catalog is gone", uri, o.Catalog),
 		Owner:   &OwnerDetail{URI: uri, Catalog: o.Catalog, Incarnation: o.Incarnation, Since: o.Since},
 	}
+	if other, ok := c.sibling(uri, o); ok {
+		err.Message = fmt.Sprintf("the folder at %s is that of table %s of this catalog, whose place is %s: put the folders back where they belong", uri, other.Name, other.URI)
+		err.Table = placeOf(other)
+	}
+	return err
 }
 
 // sibling is the live table of this catalog that an owner object at another place names.
@@ -270,7 +278,7 @@ func (c *Catalog) notTaken(name, uri string) error {
 		if row, err := c.table(ref); err == nil {
 			return &Error{
 				Reason: TableExists, Message: fmt.Sprintf("table %s at %s is registered already", row.Name, row.URI),
-				Table: &TableDetail{Table: row.Name, TableID: row.ID, URI: row.URI, Version: twophase.NoVersion},
+				Table: placeOf(row),
 			}
 		}
 	}

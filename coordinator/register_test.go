@@ -1,6 +1,7 @@
 package coordinator_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -36,6 +37,15 @@ func TestRegistration(t *testing.T) {
 	_, warnings, err := w.catalog.Register(w.ctx(), coordinator.RegisterRequest{Name: "copy", URI: w.uri("copy")})
 	if err != nil || len(warnings) == 0 || !strings.Contains(strings.Join(warnings, " "), "same metaData.id") {
 		t.Errorf("a copy: %q, %v", warnings, err)
+	}
+	plain("hidden")
+	_, warnings, err = w.catalog.Register(w.ctx(), coordinator.RegisterRequest{Name: "hidden", URI: w.uri("hidden"), Shows: func(name string) bool { return name == "copy" }})
+	if text := strings.Join(warnings, " "); err != nil || !strings.Contains(text, "table copy") || !strings.Contains(text, "another table") || strings.Contains(text, "table old") {
+		t.Errorf("a copy of what is not shown: %q, %v", warnings, err)
+	}
+	var taken *coordinator.Error
+	if _, _, err := w.catalog.Register(w.ctx(), coordinator.RegisterRequest{Name: "within", URI: w.uri("old/within")}); !errors.As(err, &taken) || taken.Table == nil || taken.Table.Table != "old" {
+		t.Errorf("a place within a table: %v, about %+v", err, taken)
 	}
 	plain("gap")
 	w.foreign("gap", 3, add("3"))

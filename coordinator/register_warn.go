@@ -8,12 +8,16 @@ import (
 )
 
 // twins warns of other tables with the same metaData.id: a copied table.
-func (c *Catalog) twins(info TableInfo) []string {
+func (c *Catalog) twins(info TableInfo, shows func(string) bool) []string {
 	var out []string
 	c.ledger.read(func(s *twophase.State) {
 		for _, t := range s.Tables() {
 			if t.Table != info.ID && t.MetaDataID == info.MetaDataID {
-				out = append(out, fmt.Sprintf("table %s has the same metaData.id: one is a copy of the other", t.Name))
+				name := "another table"
+				if shows == nil || shows(t.Name) {
+					name = "table " + t.Name
+				}
+				out = append(out, name+" has the same metaData.id: one is a copy of the other")
 			}
 		}
 	})

@@ -252,6 +252,7 @@ func (g guard) Register(ctx context.Context, q coordinator.RegisterRequest) (coo
 	if err := g.on(ctx, q.Name, access.DDL); err != nil {
 		return coordinator.TableInfo{}, nil, err
 	}
+	q.Shows = g.sees
 	t, warnings, err := g.in.Register(ctx, q)
 	t, err = g.info(ctx, t, err)
 	return t, warnings, err
@@ -336,7 +337,8 @@ func tagAbout(name string, v twophase.SnapshotVersion) string {
 }
 
 // redacted takes out of an error what it says of tables that the principal may not
-// see: a location that is taken, the winner of a conflict, what froze a table from elsewhere.
+// see: a location that is taken, what a transaction of somebody else has lost to whose key was
+// guessed, what froze a table from elsewhere.
 func (g guard) redacted(ctx context.Context, err error) error {
 	var e *coordinator.Error
 	if !errors.As(err, &e) {
@@ -347,6 +349,9 @@ func (g guard) redacted(ctx context.Context, err error) error {
 	case e.Table != nil && e.Table.Table != "" && !g.sees(e.Table.Table):
 		out.Table = nil
 		out.Message = "something is in the way that you may not see; an operator finds it in the server's log"
+	case e.Conflict != nil && e.Conflict.Table != "" && !g.sees(e.Conflict.Table):
+		out.Conflict = lostElsewhere(e.Conflict)
+		out.Message = fmt.Sprintf("transaction %s is aborted: %s on a table that you may not see", e.Conflict.Txn, e.Conflict.Rule)
 	case g.freeze(ctx, e.Frozen) != e.Frozen:
 		out.Frozen = g.freeze(ctx, e.Frozen)
 		out.Message = out.Frozen.Message()
@@ -354,6 +359,11 @@ func (g guard) redacted(ctx context.Context, err error) error {
 		return err
 	}
 	return &out
+}
+
+// lostElsewhere is what is left of a conflict for who may not see its table.
+func lostElsewhere(c *coordinator.ConflictDetail) *coordinator.ConflictDetail {
+	return &coordinator.ConflictDetail{Txn: c.Txn, Attempt: c.Attempt, Version: twophase.NoVersion, Rule: c.Rule}
 }
 
 // freeze is one as the principal may see it: it may rest on what was found at another table.

@@ -119,7 +119,7 @@ func (g guard) outcome(o coordinator.Outcome) coordinator.Outcome {
 		o.Committed = &c
 	}
 	if a := o.Aborted; a != nil && a.Table != "" && !g.sees(a.Table) {
-		o.Aborted = &coordinator.ConflictDetail{Txn: a.Txn, Version: twophase.NoVersion, Rule: a.Rule}
+		o.Aborted = lostElsewhere(a)
 	}
 	return o
 }

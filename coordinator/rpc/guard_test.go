@@ -390,6 +390,49 @@ func TestErrorsNameOnlyWhatIsGranted(t *testing.T) {
 	}
 }
 
+// A key can be guessed: what its transaction lost to may be on a table that the caller may
+// not see. Nor is one named that a table which comes in is a copy of.
+func TestWhatOthersHaveIsNotTold(t *testing.T) {
+	a, tokens := accessFile(t)
+	lost := &coordinator.Error{
+		Reason: coordinator.Conflicted, Message: "transaction is aborted: delete/read on table out: secret.parquet",
+		Conflict: &coordinator.ConflictDetail{Txn: id1, Table: "out", TableID: "t-00000000000000bb", Path: "secret.parquet", Winner: id2, Rule: twophase.RuleDeleteRead},
+	}
+	f := inAndOut()
+	f.commit = func(context.Context, coordinator.CommitRequest) (coordinator.Outcome, error) {
+		return coordinator.Outcome{}, lost
+	}
+	f.commitOnce = func(context.Context, coordinator.OnceRequest) (coordinator.Outcome, string, error) {
+		return coordinator.Outcome{}, "", lost
+	}
+	f.register = func(q coordinator.RegisterRequest) (t coordinator.TableInfo, warnings []string, err error) {
+		if q.Shows("out") {
+			warnings = []string{"table out has the same metaData.id"}
+		}
+		return t, warnings, nil
+	}
+	c := dial(t, rpc.Config{Catalogs: map[string]rpc.Catalog{"default": f}, Access: a})
+	for name, call := range map[string]func(context.Context) (any, error){
+		"Commit": func(ctx context.Context) (any, error) {
+			return c.Commit(ctx, &pb.CommitRequest{Token: "t", Tables: []*pb.TableParts{{Table: "in", Digests: []string{strings.Repeat("0", 64)}}}})
+		},
+		"CommitOnce": func(ctx context.Context) (any, error) {
+			return c.CommitOnce(ctx, &pb.CommitOnceRequest{Key: "k", Tables: []*pb.OnceTable{{Table: "in", Read: client.Blind(), Actions: []byte(addLine)}}})
+		},
+		"RegisterTable": func(ctx context.Context) (any, error) {
+			return c.RegisterTable(ctx, &pb.RegisterTableRequest{Name: "in2", Uri: "/w/in2"})
+		},
+	} {
+		for _, who := range []string{"full", "root"} {
+			answer, err := call(as(t.Context(), tokens[who]))
+			text := fmt.Sprint(answer, status.Convert(err).Proto())
+			if got, sees := strings.Contains(text, "table out") || strings.Contains(text, "00bb") || strings.Contains(text, "secret"), who == "root"; got != sees {
+				t.Errorf("%s by %s names what is not granted: %t, in %s", name, who, got, text)
+			}
+		}
+	}
+}
+
 func TestAnUnknownCatalogIsNotTold(t *testing.T) {
 	a, tokens := accessFile(t)
 	c := dial(t, rpc.Config{Catalogs: map[string]rpc.Catalog{"default": inAndOut(), "sales": inAndOut()}, Access: a})
