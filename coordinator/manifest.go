@@ -89,7 +89,8 @@ func damaged(err error) error {
 }
 
 // knows reads the journal to its head, and stops the catalog if that has not made a
-// snapshot of which there is a manifest (R7).
+// snapshot of which there is a manifest (R7). A journal that has ended knows none of those
+// that were made where the catalog went on: nothing of it is lost.
 func (m *manifests) knows(ctx context.Context, v twophase.SnapshotVersion) error {
 	if v <= m.c.Shown() {
 		return nil
@@ -97,12 +98,16 @@ func (m *manifests) knows(ctx context.Context, v twophase.SnapshotVersion) error
 	if err := m.c.catchUp(ctx); err != nil {
 		return err
 	}
-	lost, shown := false, twophase.SnapshotVersion(0)
+	var lost bool
+	var shown twophase.SnapshotVersion
 	m.c.ledger.read(func(s *twophase.State) { lost, shown = s.HistoryLost(v), s.Shown() })
-	if lost {
-		return m.c.ledger.fail(contradicts(fmt.Sprintf("manifest %d exists and the journal knows %s only", v, number.Of(shown, "snapshot"))))
+	switch to := m.c.MovedTo(); {
+	case !lost:
+		return nil
+	case to != "":
+		return MovedError(m.c.cfg.Name, to)
 	}
-	return nil
+	return m.c.ledger.fail(contradicts(fmt.Sprintf("manifest %d exists and the journal knows %s only", v, number.Of(shown, "snapshot"))))
 }
 
 // begin goes on after a manifest; nil for none.

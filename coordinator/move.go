@@ -2,8 +2,10 @@ package coordinator
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
+	"github.com/txcoord/txcoord/lock"
 	"github.com/txcoord/txcoord/twophase"
 )
 
@@ -23,6 +25,16 @@ func (c *Catalog) Arrive(ctx context.Context, from string) error {
 func (c *Catalog) MovedTo() (to string) {
 	c.ledger.read(func(s *twophase.State) { to = s.MovedTo() })
 	return to
+}
+
+// MovedError says that a journal has ended, and where the catalog goes on: in the store
+// that MovedTo names, or with what a rebuild makes.
+func MovedError(catalog, to string) error {
+	remedy := "start its servers with that --store"
+	if isRebuilt(to) {
+		remedy = "start its servers with the --store of that rebuild; if it broke off, run it again"
+	}
+	return lock.Mark(lock.ErrUnfit, fmt.Errorf("catalog %s has moved to %s: %s", catalog, to, remedy))
 }
 
 // StaysBehind names the keys of a store that are not part of a catalog: what replicas

@@ -147,6 +147,10 @@ func TestRebuildEndsTheJournalBefore(t *testing.T) {
 			}
 		}
 	})
+	// A rebuild that breaks off behind this leaves a journal that has ended and none in its place.
+	if err := coordinator.MovedError("shop", w.catalog.MovedTo()); !errors.Is(err, lock.ErrUnfit) || !strings.Contains(err.Error(), "if it broke off, run it again") {
+		t.Errorf("who starts a server on it is told %v", err)
+	}
 	w.stop()
 	w.start()
 	w.commit("x", blind("a", "x"), blind("b", "x"))

@@ -293,8 +293,3 @@ func (r *running) untilMoved(ctx context.Context) string {
 		}
 	}
 }
-
-// movedError ends a server of the old place: what it says would grow stale.
-func movedError(catalog, to string) error {
-	return lock.Mark(lock.ErrUnfit, fmt.Errorf("catalog %s has moved to %s: start its servers with that --store", catalog, to))
-}

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/txcoord/txcoord/coordinator"
 	"github.com/txcoord/txcoord/coordinator/rpc"
 	"github.com/txcoord/txcoord/coordinator/telemetry"
 )
@@ -71,7 +72,7 @@ func serve(ctx context.Context, c *Config, catalog string, out, log io.Writer) (
 	}
 	defer func() { err = errors.Join(err, running.close(c.drain())) }()
 	if to := running.movedTo(); to != "" {
-		return movedError(catalog, to)
+		return coordinator.MovedError(catalog, to)
 	}
 	if running.created {
 		tellCreated(c, catalog, log, logger)
@@ -109,7 +110,7 @@ func serve(ctx context.Context, c *Config, catalog string, out, log io.Writer) (
 	if err := group.Wait(); err != nil || to == "" {
 		return err
 	}
-	return movedError(catalog, to)
+	return coordinator.MovedError(catalog, to)
 }
 
 // tellCreated says that nothing was there, whatever the log level: a misspelt

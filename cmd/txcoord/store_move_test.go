@@ -42,6 +42,10 @@ func TestStoreMove(t *testing.T) {
 		s.ok("tables", "describe", "orders")
 		s.ok("snapshot", "tag", "after-the-move")
 	})
+	// Manifests are newer than the journal that was left: it is not taken for one that was put back.
+	for _, args := range [][]string{old, move, elsewhere} {
+		wantCode(t, args, txcoord(t, nil, "", args...), 6, "has moved to", "start its servers with that --store")
+	}
 	// What the catalog left behind has another past than what it would leave now.
 	back := []string{"store", "move", "--warehouse", warehouse, "--store", newStore, "--to", "bolt:" + filepath.Join(warehouse, "_txcoord", "default.db")}
 	wantCode(t, back, txcoord(t, nil, "", back...), 6, "older copy of this journal", "delete that")
