@@ -120,6 +120,13 @@ func TestServerThatIsNotThere(t *testing.T) {
 			t.Errorf("%s: %s", args, o.stderr)
 		}
 	}
+	for list, want := range map[string]string{
+		"127.0.0.1:1,127.0.0.1:2": "no server at 127.0.0.1:1,127.0.0.1:2 (connection refused)",
+		"127.0.0.1:1,nowhere":     `"nowhere" is no address of a server`,
+	} {
+		args := []string{"status", "--server", list, "--timeout", "10h"}
+		wantCode(t, args, txcoord(t, nil, "", args...), 7, want)
+	}
 	awaited(t, "127.0.0.1:1", "no server at 127.0.0.1:1 (connection refused)", `start "txcoord serve"`, "TXCOORD_SERVER", "may be repeated")
 	awaited(t, "nowhere.invalid:1", `no address is known for the host "nowhere.invalid"`)
 }

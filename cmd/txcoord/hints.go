@@ -170,15 +170,15 @@ func (s *session) explain(err error) error {
 			"Its certificate has to be valid, for this address, and signed by an authority of --tls-ca (--tls: of the system); its own authorities (serve --tls-client-ca) have to have signed --client-cert.",
 		}
 	}
-	host, _, splitErr := net.SplitHostPort(s.Server)
+	host, wrong := hosts(s.Server)
 	switch {
 	case e.Code == codes.DeadlineExceeded && errors.Is(err, context.DeadlineExceeded):
 		return &unreached{err, fmt.Sprintf("no answer from %s within %s (--timeout)", s.Server, s.Timeout)}
 	case e.Code != codes.Unavailable:
 		return err
-	case splitErr != nil:
-		return &unreached{err, fmt.Sprintf("%q is no address of a server; give --server or TXCOORD_SERVER as host:port", s.Server)}
-	case hasAny(e.Message, "no children to pick from", "zero addresses", "no such host", "lookup "):
+	case wrong != "":
+		return &unreached{err, fmt.Sprintf("%q is no address of a server; give --server or TXCOORD_SERVER as host:port", wrong)}
+	case host != "" && hasAny(e.Message, "no children to pick from", "zero addresses", "no such host", "lookup "):
 		return &unreached{err, fmt.Sprintf("no address is known for the host %q; give another --server or TXCOORD_SERVER", host)}
 	case isSocket(s.Server) && dialCause(e.Message) == "permission denied":
 		return &hinted{
@@ -189,6 +189,22 @@ func (s *session) explain(err error) error {
 		return &unreached{err, fmt.Sprintf("no server at %s (%s); start \"txcoord serve\", or give --server or TXCOORD_SERVER", s.Server, dialCause(e.Message))}
 	}
 	return err
+}
+
+// hosts is the host of an address, none of a list of several replicas; or the first of them
+// that is no address.
+func hosts(server string) (host, wrong string) {
+	list := strings.Split(server, ",")
+	for _, address := range list {
+		var err error
+		if host, _, err = net.SplitHostPort(address); err != nil {
+			return "", address
+		}
+	}
+	if len(list) > 1 {
+		host = ""
+	}
+	return host, ""
 }
 
 func hasAny(s string, parts ...string) bool {
