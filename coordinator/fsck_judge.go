@@ -100,7 +100,11 @@ func (j *judgement) goneBelow(v twophase.Version) bool { return v > j.w.start &&
 
 func (j *judgement) version(v twophase.Version, l *loggedVersion) {
 	if l.err != nil {
-		j.found(FsckVersionUnreadable, v, noTxn, "%v", l.err)
+		left := ""
+		if v > j.w.recorded {
+			left = "; nothing is recorded of that version: another writer left it like that, or is not done"
+		}
+		j.found(FsckVersionUnreadable, v, noTxn, "%v%s", l.err, left)
 		for _, x := range j.w.at[v] {
 			j.found(FsckIncomplete, v, x.txn, "its version cannot be read")
 		}

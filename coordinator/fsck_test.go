@@ -170,6 +170,19 @@ func TestFsckNamesWhatIsDamaged(t *testing.T) {
 		}
 	}
 	w.wantFindings("whole again", w.fsck(""))
+	for v, recorded := range map[int]bool{2: true, 7: false} { // above what is recorded there is no file to put back
+		key := commitKey("b", v)
+		before := w.object(key)
+		w.put(key, `{"add":{"pa`)
+		r := w.fsck("")
+		i := slices.IndexFunc(r.Findings, func(f coordinator.FsckFinding) bool { return f.Code == coordinator.FsckVersionUnreadable })
+		if i < 0 || strings.Contains(r.Findings[i].What, "nothing is recorded of that version") == recorded {
+			t.Errorf("a torn version %d: %+v", v, r.Findings)
+		}
+		if w.drop(key); before != "" {
+			w.put(key, before)
+		}
+	}
 	w.drop(commitKey("a", 3))
 	w.wantFindings("the other table", w.fsck("b"))
 	if _, err := coordinator.Fsck(w.ctx(), coordinator.Config{Store: w.store, Objects: bare{w}, Warehouse: "file://" + w.dir, ReadCheckpoint: checkpoint.Read}, "nobody"); err == nil {
