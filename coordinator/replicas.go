@@ -94,6 +94,7 @@ const unreachable = "#"
 const (
 	aliveBeats  = 3
 	replicaGone = time.Hour
+	goneWithin  = time.Second // what the end of a replica may wait for its key
 )
 
 func newReplicas(c *Catalog) *replicas {
@@ -112,21 +113,23 @@ func (r *replicas) writer() string {
 }
 
 // run announces this replica and looks at the others until ctx ends; then it takes
-// its key away.
+// its key away. An announcement under way is waited for: one that is cut off may land
+// behind the removal, and stand there as a silent replica.
 func (r *replicas) run(ctx context.Context) {
 	if !r.c.cfg.SharedStore {
 		return
 	}
+	last, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(goneWithin, cancel) })()
 	beat := func(ctx context.Context) {
-		if err := r.beat(ctx); err != nil && ctx.Err() == nil {
+		if err := r.beat(last); err != nil && ctx.Err() == nil {
 			r.c.log.Warn("announce this replica", "error", err)
 		}
 	}
 	beat(ctx)
 	every(ctx, r.c.cfg.Limits.Heartbeat, beat)
-	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-	defer cancel()
-	_ = r.c.cfg.Store.Delete(last, replicaPrefix+r.id) // the others see its silence
+	_ = r.c.cfg.Store.Delete(last, replicaPrefix+r.id) // else the others see its silence
 }
 
 func (r *replicas) beat(ctx context.Context) error {
