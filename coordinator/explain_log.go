@@ -35,7 +35,7 @@ func (e *explainer) log(ctx context.Context, row TableInfo) error {
 	case errors.Is(err, &Error{Reason: LogContradiction}):
 		f := Finding{
 			Code: FoundStopped, Blocks: true, Text: messageOf(err),
-			Remedy: fmt.Sprintf("put the file back as it was, or: txcoord tables register %s %s --take-over", row.Name, row.URI),
+			Remedy: "put the file back as it was, or: " + takeOver(row),
 		}
 		f.File, f.Version = fileOf(err)
 		e.add(f)
@@ -44,7 +44,7 @@ func (e *explainer) log(ctx context.Context, row TableInfo) error {
 	case err != nil:
 		e.add(Finding{
 			Code: FoundOwnedElsewhere, Blocks: true, Text: messageOf(err),
-			Remedy: fmt.Sprintf("if that catalog lives: txcoord tables release %s here; if it is gone: txcoord tables register %s %s --take-over", row.Name, row.Name, row.URI),
+			Remedy: fmt.Sprintf("if that catalog lives: txcoord tables release %s here; if it is gone: %s", row.Name, takeOver(row)),
 		})
 	}
 	if _, err := e.c.tables.of(e.id); err != nil {

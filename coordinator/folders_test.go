@@ -246,14 +246,15 @@ func TestOwnerObjectMakesNoSense(t *testing.T) {
 		well := func() bool { return w.info("t").Stopped == "" }
 		damage()
 		own := wantReason(t, name, second(w.try("2", blind("t", "2"))), coordinator.LogContradiction)
-		if own.Table == nil || own.Table.File != "_delta_log/_txcoord/owner.json" || !strings.Contains(own.Message, "--take-over") {
+		if own.Table == nil || own.Table.File != "_delta_log/_txcoord/owner.json" || !strings.Contains(own.Message, "--take-over --mode exclusive") {
 			t.Errorf("%s: %+v", name, own)
 		}
 		_, err = w.catalog.Maintain(w.ctx(), coordinator.MaintainRequest{Table: "t"})
 		wantReason(t, name+": maintenance", err, coordinator.LogContradiction)
 		e, err := w.catalog.Explain(w.ctx(), "t", nil)
 		w.must(err)
-		if len(e.Findings) == 0 || e.Findings[0].Code != coordinator.FoundStopped || !e.Findings[0].Blocks || e.Findings[0].File != own.Table.File {
+		if len(e.Findings) == 0 || e.Findings[0].Code != coordinator.FoundStopped || !e.Findings[0].Blocks || e.Findings[0].File != own.Table.File ||
+			!strings.Contains(e.Findings[0].Remedy, "--take-over --mode exclusive") {
 			t.Errorf("%s: %+v", name, e.Findings)
 		}
 		w.must(os.WriteFile(file, good, 0o666))

@@ -100,7 +100,7 @@ var remedies = map[FsckCode]string{
 	FsckManifestMissing:   "put the file back from a copy; a server writes it again only as long as it is the newest",
 	FsckManifestAltered:   "put the file back from a copy, or from a former version of the bucket",
 	FsckManifestAhead:     "the journal was brought back from an older copy: bring the newest one back",
-	FsckOwner:             "stop the other catalog from writing the table, or release the table here; txcoord tables register NAME URI --take-over takes it back",
+	FsckOwner:             "stop the other catalog from writing the table, or release the table here; txcoord tables register NAME URI --take-over, with the --mode that it has, takes it back",
 	FsckStopped:           "txcoord tables why TABLE explains it, txcoord tables resolve TABLE settles it",
 	FsckPending:           "a running server publishes it",
 	FsckManifestPending:   "a running server writes it",

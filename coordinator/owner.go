@@ -96,10 +96,23 @@ func (c *Catalog) checkOwner(ctx context.Context, row TableInfo) {
 func ownerUnreadable(row TableInfo, bad *tables.LogError) error {
 	return &Error{
 		Reason: LogContradiction, Cause: bad,
-		Message: fmt.Sprintf("table %s takes no commits: its owner object makes no sense (%s); put the file back, or write it anew with: tables register %s %s --take-over",
-			row.Name, bad.Error(), row.Name, row.URI),
+		Message: fmt.Sprintf("table %s takes no commits: its owner object makes no sense (%s); put the file back, or write it anew with: %s",
+			row.Name, bad.Error(), takeOver(row)),
 		Table: &TableDetail{Table: row.Name, TableID: row.ID, URI: row.URI, Version: twophase.NoVersion, File: bad.File, Detail: bad.Fault.String()},
 	}
+}
+
+// takeOver is the command that takes the place of a table of this catalog back. It has to say
+// what the table is: another mode would be refused.
+func takeOver(row TableInfo) string {
+	command := fmt.Sprintf("txcoord tables register %s %s --take-over", row.Name, row.URI)
+	if row.Mode != twophase.ModeOpen {
+		command += " --mode " + row.Mode.String()
+	}
+	if row.OneTxnPerVersion {
+		command += " --one-txn-per-version"
+	}
+	return command
 }
 
 // superseded stops a catalog whose journal is over: it was rebuilt, and whatever is
