@@ -27,6 +27,7 @@ const Waiting = 4
 // Each hands what came to use, in the order of the items, and ends with the first error, of
 // either. By then nothing is on its way.
 func (r Reader[T, R]) Each(ctx context.Context, items []T, use func(T, R) error) error {
+	r.AtOnce = min(r.AtOnce, len(items)) // any number may stand for no bound
 	ctx, cancel := context.WithCancel(ctx)
 	w := window[R]{order: make(chan chan answer[R], Waiting*r.AtOnce), room: semaphore.NewWeighted(max(r.Bytes, 1))}
 	go r.send(ctx, items, w)

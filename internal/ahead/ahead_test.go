@@ -3,6 +3,7 @@ package ahead_test
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -85,5 +86,17 @@ func TestError(t *testing.T) {
 	_, _, _, used, err := asked(t, slices.Repeat([]int64{1}, 640), 100)
 	if !errors.Is(err, errFails) || len(used) != 100 {
 		t.Errorf("%d were used: %v", len(used), err)
+	}
+}
+
+// Any number may be given for how many are on their way, as by an operator who wants no bound.
+func TestAnyNumberAtOnce(t *testing.T) {
+	a := ahead.Reader[int, int]{AtOnce: math.MaxInt, Get: func(_ context.Context, i int) (int, error) { return i, nil }}
+	n := 0
+	if err := a.Each(t.Context(), []int{1, 2, 3}, func(_, i int) error { n += i; return nil }); err != nil || n != 6 {
+		t.Errorf("%d: %v", n, err)
+	}
+	if err := a.Each(t.Context(), nil, func(int, int) error { return nil }); err != nil {
+		t.Error(err)
 	}
 }
