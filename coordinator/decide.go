@@ -195,7 +195,7 @@ func (c *Catalog) walkedTo(ctx context.Context, req *twophase.CommitRequest, id 
 const olderVersions = 10_000
 
 // olderFacts rebuilds the facts of versions that the fold has forgotten from the
-// table's log (R14). When the log is cleaned, the answer is OUT_OF_RANGE; only a
+// table's log (R14). When the log is cleaned, or holds too much, the answer is OUT_OF_RANGE; only a
 // part that declares no reading needs none, since it is checked against the table
 // as it is (R22).
 func (c *Catalog) olderFacts(ctx context.Context, d *candidate, id twophase.TableID) error {
@@ -210,11 +210,12 @@ func (c *Catalog) olderFacts(ctx context.Context, d *candidate, id twophase.Tabl
 		return c.tooOld(id, older.From, nil)
 	}
 	var err error
-	older.Facts, err = c.factsOf(ctx, id, older.From+1, older.To)
+	older.Facts, err = c.factsOf(ctx, id, older.From, older.To)
+	gone := errors.Is(err, objstore.ErrNotFound) || errors.Is(err, errManyFacts)
 	switch {
-	case errors.Is(err, objstore.ErrNotFound) && !d.readsNothing(id):
+	case gone && !d.readsNothing(id):
 		return c.tooOld(id, older.From, err)
-	case err != nil && !errors.Is(err, objstore.ErrNotFound):
+	case err != nil && !gone:
 		return c.logError(id, err)
 	}
 	if req.Older == nil {
@@ -231,24 +232,27 @@ func (d *candidate) readsNothing(id twophase.TableID) bool {
 	return p != nil && p.read.Kind == tables.ReadNothing && len(p.read.Apps) == 0 && len(p.actions.Domains) == 0
 }
 
-// factsOf are the facts of versions as they stand in a table's log.
-func (c *Catalog) factsOf(ctx context.Context, id twophase.TableID, from, to twophase.Version) ([]twophase.Facts, error) {
+// errManyFacts: they are more than Config.olderBytes.
+var errManyFacts = errors.New("the facts of the versions since are too large")
+
+// factsOf are the facts of the versions after one and up to another, as they stand in a
+// table's log.
+func (c *Catalog) factsOf(ctx context.Context, id twophase.TableID, after, upTo twophase.Version) (out []twophase.Facts, err error) {
 	t, err := c.tables.of(id)
 	if err != nil {
 		return nil, err
 	}
-	profile := c.tables.recordedProfile(t)
-	out := make([]twophase.Facts, max(to-from+1, 0))
-	err = parallelIndex(len(out), 16, func(i int) error {
-		commit, err := t.log.ReadCommit(ctx, from+twophase.Version(i))
-		if err != nil {
-			return err
-		}
+	profile, size := c.tables.recordedProfile(t), 0
+	err = eachCommit(ctx, t.log, after, upTo, func(commit *tables.Commit) error {
 		below := profile
 		if commit.Actions.MetaData != nil || commit.Actions.Protocol != nil {
 			below = nil
 		}
-		out[i] = tables.CommitFacts(commit, below)
+		facts := tables.CommitFacts(commit, below)
+		if size += len(facts); size > c.cfg.olderBytes {
+			return errManyFacts
+		}
+		out = append(out, facts)
 		return nil
 	})
 	if err != nil {

@@ -16,6 +16,9 @@ func (c *Catalog) Append(ctx context.Context, r twophase.Record) error { return 
 // RenderWith lets versions be made by something else.
 func (c *Config) RenderWith(f func(tables.RenderInput) (tables.Rendered, error)) { c.render = f }
 
+// OlderBytes sets how large the facts may be that are read from a log.
+func (c *Config) OlderBytes(n int) { c.olderBytes = n }
+
 // TableDuty reports whether recurring work at a table's place is this replica's.
 func (c *Catalog) TableDuty(name string) bool {
 	rows, _ := c.Tables(context.Background())

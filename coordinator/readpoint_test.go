@@ -73,6 +73,28 @@ func TestOldReadPointsAreCheckedFromTheLog(t *testing.T) {
 	}
 }
 
+// What is read of a log to check an old read point is bounded: a version may have a million
+// files, and there may be 10,000 of them.
+func TestOldReadPointBehindTooMuch(t *testing.T) {
+	t.Parallel()
+	w := &world{}
+	w.cfg.Limits.FactsBytes = 1 << 20
+	w.cfg.OlderBytes(300)
+	w.open(t)
+	w.create("t", twophase.ModeExclusive)
+	w.commit("seed", change("t", blindRead, add("old"), add("other")))
+	many := make([]string, 80_000)
+	for i := range many {
+		many[i] = fmt.Sprint("nothing there ", i)
+	}
+	for i := range 6 {
+		w.commit(fmt.Sprint("bulk ", i), change("t", readFiles(1, many...), add(fmt.Sprint("bulk ", i))))
+	}
+	_, err := w.try("read old", change("t", readFiles(1, "old"), add("n1")))
+	_ = wantReason(t, "a reader of long ago", err, coordinator.ReadPointTooOld)
+	w.commit("reads nothing", change("t", readAt(1), remove("other")))
+}
+
 // A client reads by path a version that is put and not recorded yet: its round waits
 // for another table. What is in the version was read, what is pending behind it was
 // not (R14).

@@ -61,12 +61,27 @@ func (t *tail) bring(ctx context.Context, log *listedLog, at twophase.Version) e
 	return err
 }
 
+// unlisted is how many commits are read at once that no listing says the size of.
+const unlisted = 4
+
 // eachCommit reads the commits after one version and up to another, several at once, and
-// hands them out in their order.
+// hands them out in their order. More than a few are listed first: what is read at once is
+// bounded by what it takes in memory.
 func eachCommit(ctx context.Context, log *tables.Log, after, upTo twophase.Version, use func(*tables.Commit) error) error {
 	var wanted []tables.ListedCommit
 	for v := after + 1; v <= upTo; v++ {
 		wanted = append(wanted, tables.ListedCommit{Version: v})
+	}
+	if len(wanted) > unlisted {
+		listing, err := log.List(ctx, after+1)
+		if err != nil {
+			return err
+		}
+		for _, c := range listing.Commits {
+			if c.Version <= upTo {
+				wanted[c.Version-after-1] = c
+			}
+		}
 	}
 	return log.EachCommit(ctx, wanted, func(_ tables.ListedCommit, c *tables.Commit, err error) error {
 		if err != nil {
