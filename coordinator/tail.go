@@ -62,7 +62,7 @@ func (t *tail) bring(ctx context.Context, log *listedLog, at twophase.Version) e
 }
 
 // unlisted is how many commits are read at once that no listing says the size of.
-const unlisted = 4
+const unlisted = 16
 
 // eachCommit reads the commits after one version and up to another, several at once, and
 // hands them out in their order. More than a few are listed first: what is read at once is

@@ -34,14 +34,14 @@ func TestLargeCommitsAreReadFewAtOnce(t *testing.T) {
 		return objtest.Done()
 	}}})
 	line := append(append([]byte(`{"commitInfo":{"x":"`), bytes.Repeat([]byte("x"), 3<<20)...), "\"}}\n"...)
-	for v := range 12 {
+	for v := range 24 {
 		if err := objects.PutIfAbsent(t.Context(), fmt.Sprintf("t/_delta_log/%020d.json", v), line); err != nil {
 			t.Fatal(err)
 		}
 	}
 	used := 0
-	err := eachCommit(t.Context(), log, 1, 11, func(*tables.Commit) error { used++; return nil })
-	if err != nil || used != 10 || most > 5 || most < 2 {
+	err := eachCommit(t.Context(), log, 1, 21, func(*tables.Commit) error { used++; return nil })
+	if err != nil || used != 20 || most > 5 || most < 2 {
 		t.Errorf("%d were used, %d were read at once: %v", used, most, err)
 	}
 }
