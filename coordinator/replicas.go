@@ -37,6 +37,9 @@ type seenReplica struct {
 	record  replicaRecord
 	rev     lock.Revision
 	changed time.Duration
+	// again: the key has changed since it was first read. Until then nobody knows how long
+	// it had stood there.
+	again bool
 	// ahead is how far its clock is at least ahead of ours; negative if it is behind.
 	ahead time.Duration
 }
@@ -185,7 +188,7 @@ func (r *replicas) noteReplica(it lock.Item) {
 	if was != nil && was.rev == it.Revision {
 		return
 	}
-	r.seen[id] = &seenReplica{record: rec, rev: it.Revision, changed: r.c.cfg.Boot(), ahead: r.ahead(rec, was != nil)}
+	r.seen[id] = &seenReplica{record: rec, rev: it.Revision, changed: r.c.cfg.Boot(), again: was != nil, ahead: r.ahead(rec, was != nil)}
 }
 
 // ahead compares another's clock with ours. What it wrote, it wrote before it was read
@@ -240,8 +243,20 @@ func (r *replicas) live(such func(reach) bool) (out []string) {
 	return out
 }
 
-func (r *replicas) alive(s *seenReplica) bool {
-	return r.c.cfg.Boot()-s.changed <= aliveBeats*r.c.cfg.Limits.Heartbeat
+// alive is for who does what: what was never heard of twice counts for a while.
+func (r *replicas) alive(s *seenReplica) bool { return r.quiet(s) <= r.lives() }
+
+func (r *replicas) quiet(s *seenReplica) time.Duration { return r.c.cfg.Boot() - s.changed }
+
+func (r *replicas) lives() time.Duration { return aliveBeats * r.c.cfg.Limits.Heartbeat }
+
+// silent is for operators: of one that was not heard of again since this process began
+// it goes by that one's clock, so that the dead are not shown as alive after each start.
+func (r *replicas) silent(s *seenReplica) time.Duration {
+	if s.again {
+		return r.quiet(s)
+	}
+	return max(r.quiet(s), r.c.cfg.Now().Sub(s.record.At))
 }
 
 // list is all of them, this one first.
@@ -254,12 +269,12 @@ func (r *replicas) list() []ReplicaInfo {
 	}
 	own := info(r.own())
 	own.Self, own.Alive = true, true
-	now := r.c.cfg.Boot()
 	var others []ReplicaInfo
 	r.mu.Lock()
 	for _, s := range r.seen {
 		other := info(s.record)
-		other.Silent, other.Alive, other.ClockAhead = now-s.changed, r.alive(s), s.ahead
+		other.Silent, other.ClockAhead = r.silent(s), s.ahead
+		other.Alive = other.Silent <= r.lives()
 		others = append(others, other)
 	}
 	r.mu.Unlock()
