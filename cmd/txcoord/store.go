@@ -84,7 +84,11 @@ func (s *session) probed(ctx context.Context, target *journalStore, made string)
 		return fmt.Errorf("%s: %w", target.name, err)
 	}
 	item, err := store.Get(ctx, lock.MetaKey)
-	if err != nil && !errors.Is(err, lock.ErrNotFound) {
+	if errors.Is(err, lock.ErrNotFound) {
+		if err := lock.Unfinished(ctx, store); err != nil { // it looks empty, and is refused to serve
+			return fmt.Errorf("%s: %w", target.name, err)
+		}
+	} else if err != nil {
 		return fmt.Errorf("%s: %w", target.name, err)
 	}
 	if err == nil {

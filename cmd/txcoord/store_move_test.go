@@ -1,9 +1,13 @@
 package main
 
 import (
+	"errors"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/txcoord/txcoord/lock"
+	"github.com/txcoord/txcoord/lock/boltstore"
 )
 
 // A catalog is moved to another file: its servers have to follow, and find everything.
@@ -60,4 +64,19 @@ func TestStoreMove(t *testing.T) {
 	wantNothing(t, filepath.Dir(unmade))
 	same := []string{"store", "move", "--warehouse", warehouse, "--store", newStore, "--to", newStore}
 	wantCode(t, same, txcoord(t, nil, "", same...), 2, "--to")
+}
+
+// A move that broke off has left a store that looks empty, and is not.
+func TestStoreCheckOfAMoveThatBrokeOff(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "journal.db")
+	store, err := boltstore.Open(file, boltstore.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = store.Put(t.Context(), "copying", []byte("catalog incarnation"), lock.Always())
+	if err := errors.Join(err, store.Close()); err != nil {
+		t.Fatal(err)
+	}
+	check := []string{"store", "check", "--store", "bolt:" + file}
+	wantCode(t, check, txcoord(t, nil, "", check...), 6, "the same txcoord store move again")
 }
