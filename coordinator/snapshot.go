@@ -321,10 +321,10 @@ func (c *Catalog) Diff(ctx context.Context, from, to twophase.SnapshotVersion) (
 				out.Tables = append(out.Tables, tableChange(s, id, v, twophase.NoVersion))
 			}
 		}
-		for _, sn := range rows {
-			out.Txns = append(out.Txns, snapshotTxns(s, sn)...)
-		}
 	})
+	for _, sn := range rows { // of which there may be very many: nothing is folded while the state is read
+		c.ledger.read(func(s *twophase.State) { out.Txns = append(out.Txns, snapshotTxns(s, sn)...) })
+	}
 	slices.SortFunc(out.Tables, func(a, b TableChange) int { return compare(a.Name, b.Name) })
 	return out, nil
 }
