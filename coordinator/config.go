@@ -82,9 +82,9 @@ type Config struct {
 
 	// render makes a version: tables.RenderCommit, unless a test lets it fail.
 	render func(tables.RenderInput) (tables.Rendered, error)
-	// olderBytes is how large the facts may be that are read from a log to check one read
-	// point: 16 MiB, unless a test has less.
-	olderBytes int
+	// factsRead is how many bytes of facts may be read, from a log or from objects, to check
+	// what one commit has read: 64 MiB, unless a test has less.
+	factsRead int
 }
 
 // Limits are the bounds that requests and resources meet. Each is named in the
@@ -248,7 +248,7 @@ func (c Config) withDefaults() (Config, error) {
 	if c.render == nil {
 		c.render = tables.RenderCommit
 	}
-	def(&c.olderBytes, 16<<20)
+	def(&c.factsRead, 64<<20)
 	if c.Boot == nil {
 		start := time.Now()
 		c.Boot = func() time.Duration { return time.Since(start) }

@@ -131,7 +131,7 @@ func (c *Catalog) mend(ctx context.Context, d *candidate, r *twophase.Refused) e
 		_, _, err := c.tables.loaded(ctx, r.Table)
 		return err
 	case twophase.ReasonNeedFacts:
-		return c.fetch(ctx, &d.submission, r.Refs)
+		return c.fetchPast(ctx, d, r)
 	case twophase.ReasonReadPointAhead:
 		return c.walkedTo(ctx, d.request.Commit, r.Table)
 	case twophase.ReasonReadPointTooOld:
@@ -190,6 +190,22 @@ func (c *Catalog) walkedTo(ctx context.Context, req *twophase.CommitRequest, id 
 	return nil
 }
 
+// fetchPast reads the facts of changes behind a read point that lie in objects. There may be
+// thousands of them, each of a million files.
+func (c *Catalog) fetchPast(ctx context.Context, d *candidate, r *twophase.Refused) error {
+	size := 0
+	for _, f := range d.facts {
+		size += len(f)
+	}
+	for _, ref := range r.Refs {
+		size += int(ref.Size) //nolint:gosec // of an object
+	}
+	if size > c.cfg.factsRead {
+		return c.tooOld(r.Table, readVersion(d.request.Commit.Record, r.Table), errManyFacts)
+	}
+	return c.fetch(ctx, &d.submission, r.Refs)
+}
+
 // olderVersions is how far back a read point may lie behind the facts that the fold
 // keeps: so many commits of the log are read to rebuild them.
 const olderVersions = 10_000
@@ -232,7 +248,7 @@ func (d *candidate) readsNothing(id twophase.TableID) bool {
 	return p != nil && p.read.Kind == tables.ReadNothing && len(p.read.Apps) == 0 && len(p.actions.Domains) == 0
 }
 
-// errManyFacts: they are more than Config.olderBytes.
+// errManyFacts: they are more than Config.factsRead.
 var errManyFacts = errors.New("the facts of the versions since are too large")
 
 // factsOf are the facts of the versions after one and up to another, as they stand in a
@@ -249,7 +265,7 @@ func (c *Catalog) factsOf(ctx context.Context, id twophase.TableID, after, upTo 
 			below = nil
 		}
 		facts := tables.CommitFacts(commit, below)
-		if size += len(facts); size > c.cfg.olderBytes {
+		if size += len(facts); size > c.cfg.factsRead {
 			return errManyFacts
 		}
 		out = append(out, facts)

@@ -16,8 +16,8 @@ func (c *Catalog) Append(ctx context.Context, r twophase.Record) error { return 
 // RenderWith lets versions be made by something else.
 func (c *Config) RenderWith(f func(tables.RenderInput) (tables.Rendered, error)) { c.render = f }
 
-// OlderBytes sets how large the facts may be that are read from a log.
-func (c *Config) OlderBytes(n int) { c.olderBytes = n }
+// FactsRead sets how large the facts may be that are read to check one commit.
+func (c *Config) FactsRead(n int) { c.factsRead = n }
 
 // TableDuty reports whether recurring work at a table's place is this replica's.
 func (c *Catalog) TableDuty(name string) bool {

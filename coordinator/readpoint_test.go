@@ -79,7 +79,7 @@ func TestOldReadPointBehindTooMuch(t *testing.T) {
 	t.Parallel()
 	w := &world{}
 	w.cfg.Limits.FactsBytes = 1 << 20
-	w.cfg.OlderBytes(300)
+	w.cfg.FactsRead(300)
 	w.open(t)
 	w.create("t", twophase.ModeExclusive)
 	w.commit("seed", change("t", blindRead, add("old"), add("other")))
@@ -93,6 +93,26 @@ func TestOldReadPointBehindTooMuch(t *testing.T) {
 	_, err := w.try("read old", change("t", readFiles(1, "old"), add("n1")))
 	_ = wantReason(t, "a reader of long ago", err, coordinator.ReadPointTooOld)
 	w.commit("reads nothing", change("t", readAt(1), remove("other")))
+}
+
+// The same of facts that the fold knows by name alone, since they lie in objects: thousands of
+// names are little to keep, and what they name may be gigabytes.
+func TestReadPointBehindLargeObjects(t *testing.T) {
+	t.Parallel()
+	w := &world{}
+	w.cfg.Limits.FactsBytes = 16
+	w.cfg.FactsRead(600)
+	w.open(t)
+	w.create("t", twophase.ModeExclusive)
+	w.commit("seed", change("t", blindRead, add("old")))
+	for i := range 20 {
+		w.commit(fmt.Sprint("bulk ", i), blind("t", fmt.Sprint("bulk ", i)))
+	}
+	w.stop()
+	w.start() // what was at hand was at hand for all
+	_, err := w.try("read old", change("t", readFiles(1, "old"), add("n1")))
+	_ = wantReason(t, "a reader of long ago", err, coordinator.ReadPointTooOld)
+	w.commit("read late", change("t", readFiles(17, "old"), add("n2")))
 }
 
 // A client reads by path a version that is put and not recorded yet: its round waits
