@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/txcoord/txcoord/tables"
 	"github.com/txcoord/txcoord/twophase"
 )
 
@@ -80,12 +81,21 @@ func (c *Catalog) disclaim(ctx context.Context, id twophase.TableID, uri string)
 		if err == nil {
 			return
 		}
-		err = log.Disclaim(ctx, c.owner(id))
-	}
-	if row, is := c.table(uri); err == nil && is == nil {
-		err = log.Claim(ctx, c.ownerOf(row), false)
+		err = errors.Join(log.Disclaim(ctx, c.owner(id)), c.claimAgain(log, uri))
 	}
 	if err != nil && ctx.Err() == nil {
 		c.log.Warn("remove the owner object of a released table", "table", uri, "error", err)
 	}
+}
+
+// claimAgain writes the owner object of the table that has a place by now, should it be gone:
+// also for a removal that was given up, or got no answer, and may have been done all the same.
+func (c *Catalog) claimAgain(log *tables.Log, uri string) error {
+	row, err := c.table(uri)
+	if err != nil {
+		return nil // there is none
+	}
+	ctx, cancel := context.WithTimeout(c.life, c.cfg.Limits.PutDeadline)
+	defer cancel()
+	return log.Claim(ctx, c.ownerOf(row), false)
 }

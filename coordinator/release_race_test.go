@@ -2,6 +2,7 @@ package coordinator_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	"github.com/txcoord/txcoord/coordinator"
@@ -66,4 +67,40 @@ func TestRegisterWhileTheOwnerObjectGoes(t *testing.T) {
 		w.commit("2", blind("t", "2"))
 		w.check(closedRun{})
 	}
+}
+
+// TestReleaseIsGivenUpWhileTheOwnerObjectGoes: whose removal of the object nobody waits for any
+// more, or gets no answer, may have removed that of the table that came behind.
+func TestReleaseIsGivenUpWhileTheOwnerObjectGoes(t *testing.T) {
+	t.Parallel()
+	const owner = "t/_delta_log/_txcoord/owner.json"
+	deleting, goOn := make(chan struct{}), make(chan struct{})
+	w := &world{}
+	w.wrapObjects = func(s objstore.Store) objstore.Store {
+		return objtest.Faulty{Store: s, Hook: func(ctx context.Context, op objtest.Op) objtest.Fate {
+			if op.Kind != objtest.Delete || op.Key != owner {
+				return objtest.Done()
+			}
+			close(deleting)
+			<-goOn
+			_ = s.Delete(context.WithoutCancel(ctx), op.Key)
+			return objtest.Fate{Err: errors.Join(objstore.ErrUnknown, ctx.Err())}
+		}}
+	}
+	w.open(t)
+	w.create("t", twophase.ModeExclusive)
+	ctx, giveUp := context.WithCancel(w.ctx())
+	released := make(chan struct{})
+	go func() {
+		defer close(released)
+		_ = w.catalog.Release(ctx, "t", false)
+	}()
+	<-deleting
+	_, _, err := w.catalog.Register(w.ctx(), coordinator.RegisterRequest{Name: "t", URI: w.uri("t"), Mode: twophase.ModeExclusive})
+	w.must(err)
+	giveUp()
+	close(goOn)
+	<-released
+	w.eventually("the table has its owner object", func() bool { return w.stores("object: " + owner) })
+	w.commit("2", blind("t", "2"))
 }
