@@ -227,7 +227,7 @@ func (c *Catalog) registered(ctx context.Context, p placed, row TableInfo, r Reg
 func (c *Catalog) ownedError(uri string, o *tables.Owner) error {
 	err := &Error{
 		Reason:  TableOwned,
-		Message: fmt.Sprintf("table %s belongs to catalog %s; release it there, or take it over if that catalog is gone", uri, o.Catalog),
+		Message: fmt.Sprintf("table %s belongs to catalog %s; release it there, also where it is not listed any more (that release broke off), or take it over if that catalog is gone", uri, o.Catalog),
 		Owner:   &OwnerDetail{URI: uri, Catalog: o.Catalog, Incarnation: o.Incarnation, Since: o.Since},
 	}
 	if other, ok := c.sibling(uri, o); ok {
