@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -55,6 +56,11 @@ func TestServeOnS3(t *testing.T) {
 	if check.code != 0 || !strings.Contains(check.out, "honoured") {
 		t.Errorf("store check ends with %d: %s%s", check.code, check.out, check.stderr)
 	}
+	// Were the journal lost, another folder would take the new one: a plan for it needs none.
+	plan := append([]string{"rebuild", "--dry-run"}, flags...)
+	plan[slices.Index(plan, "--store")+1] = "s3://" + warehouse + "/unmade"
+	wantCode(t, plan, txcoord(t, nil, "", plan...), 0)
+	wantNothing(t, filepath.Join(s.Folder(warehouse), "unmade"))
 }
 
 // TestNoTableOverTheJournal: VACUUM removes from a table's folder all that the table does not

@@ -121,9 +121,15 @@ func openRebuild(ctx context.Context, c *Config, catalog string, write bool, s *
 	}
 	open := *journal
 	switch {
-	case !write && journal.absent != nil && journal.absent():
-		open.open = func(context.Context) (lock.Store, error) { return memstore.New(memstore.Config{}), nil }
-	case write && journal.prepare != nil:
+	case !write:
+		open.open = func(ctx context.Context) (lock.Store, error) {
+			store, err := journal.open(ctx)
+			if errors.Is(err, errUnmade) {
+				return memstore.New(memstore.Config{}), nil
+			}
+			return store, err
+		}
+	case journal.prepare != nil:
 		if _, err := journal.prepare(ctx); err != nil {
 			return nil, err
 		}

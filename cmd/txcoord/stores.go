@@ -92,6 +92,9 @@ type journalStore struct {
 	prepare func(context.Context) (string, error)
 }
 
+// errUnmade: a store that is opened to be read would have to be made.
+var errUnmade = errors.New("name the store that the catalog is in")
+
 // openAlone opens the store for a command that works on it without a server: one that has it
 // open has to end, where a server would need another file.
 func (j *journalStore) openAlone(ctx context.Context) (lock.Store, error) {
@@ -227,7 +230,7 @@ func boltJournal(s storeSpec) (*journalStore, error) {
 
 func openBoltReadOnly(path string) (lock.Store, error) {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return nil, lock.Mark(lock.ErrUnfit, fmt.Errorf("there is no file %s: name the store that the catalog is in", path))
+		return nil, lock.Mark(lock.ErrUnfit, fmt.Errorf("there is no file %s: %w", path, errUnmade))
 	}
 	store, err := boltstore.Open(path, boltstore.Config{ReadOnly: true})
 	if err != nil {

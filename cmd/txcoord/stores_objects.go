@@ -38,7 +38,7 @@ func bucketJournal(s storeSpec) (*journalStore, error) {
 		}
 		store, err := objectstore.Open(ctx, objectstore.Config{Objects: items, Prefix: prefix})
 		if errors.Is(err, objstore.ErrReadOnly) {
-			err = lock.Mark(lock.ErrUnfit, fmt.Errorf("there is no journal below %s/%s: name the store that the catalog is in", p.root, prefix))
+			err = lock.Mark(lock.ErrUnfit, fmt.Errorf("there is no journal below %s/%s: %w", p.root, prefix, errUnmade))
 		}
 		if err != nil {
 			return nil, errors.Join(err, b.Close())
