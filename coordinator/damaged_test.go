@@ -43,6 +43,9 @@ func TestDamagedSlotStopsARunningCatalog(t *testing.T) {
 			if i := slices.IndexFunc(why, func(f coordinator.Finding) bool { return f.Code == coordinator.FoundCatalogStopped }); i < 0 || !strings.Contains(why[i].Text, "damaged") || !strings.Contains(why[i].Remedy, "rebuild") {
 				t.Errorf("tables why: %+v", why)
 			}
+			if st := w.status().Troubles; len(st) != 1 || st[0].Place != "store" || !strings.Contains(st[0].Text, "takes no writes") {
+				t.Errorf("status: %+v", st)
+			}
 			if item, err := w.store.Get(w.ctx(), key); err != nil || string(item.Value) != "garbage" {
 				t.Errorf("%q, %v", item.Value, err)
 			}

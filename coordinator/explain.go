@@ -159,18 +159,25 @@ func (e *explainer) add(f Finding) {
 	e.found = append(e.found, f)
 }
 
+// stopped is the trouble of a catalog that takes no writes here until an operator has looked.
+func (c *Catalog) stopped() []Trouble {
+	err := c.ledger.stopped()
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, twophase.ErrDamaged):
+		return []Trouble{{Place: placeStore, Text: "the whole catalog takes no writes, since its journal is damaged" + because(err), Remedy: damagedRemedy}}
+	}
+	return []Trouble{{
+		Place: placeStore, Text: "the whole catalog takes no writes: its journal does not fit what was folded or published",
+		Remedy: "look at the server's log; was the store put back to an older state?",
+	}}
+}
+
 // catalog: what stands in the way of all tables.
 func (e *explainer) catalog() {
-	if err := e.c.ledger.stopped(); err != nil {
-		f := Finding{
-			Code: FoundCatalogStopped, Blocks: true,
-			Text:   "the whole catalog takes no writes: its journal does not fit what was folded or published",
-			Remedy: "look at the server's log; was the store put back to an older state?",
-		}
-		if errors.Is(err, twophase.ErrDamaged) {
-			f.Text, f.Remedy = "the whole catalog takes no writes, since its journal is damaged"+because(err), damagedRemedy
-		}
-		e.add(f)
+	for _, t := range e.c.stopped() {
+		e.add(Finding{Code: FoundCatalogStopped, Blocks: true, Text: t.Text, Remedy: t.Remedy})
 	}
 	for _, t := range e.c.troubles.list() {
 		if t.Place == placeStore || t.Place == e.c.row(e.id).URI || t.Place == e.c.cfg.Warehouse {

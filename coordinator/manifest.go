@@ -189,7 +189,7 @@ func (m *manifests) run(ctx context.Context) {
 		}
 		for m.written() < m.c.Shown() && ctx.Err() == nil {
 			err := m.forward(ctx)
-			if ctx.Err() == nil && !errors.Is(err, errManifestsGone) {
+			if ctx.Err() == nil && !errors.Is(err, errManifestsGone) && m.c.ledger.stopped() == nil {
 				m.c.noteTrouble(m.c.cfg.Warehouse, written, err)
 			}
 			if err != nil && ctx.Err() == nil {

@@ -10,7 +10,7 @@ import (
 
 // Status says how the catalog is, as this replica sees it.
 func (c *Catalog) Status(ctx context.Context) (Status, error) {
-	st := Status{ManifestSnapshot: c.manifests.written(), OpenTransactions: len(c.openTxns.list()), Replicas: c.replicas.list(), Troubles: slices.Concat(c.troubles.list(), c.tornTables(ctx), c.alteredTables(ctx), c.unloadedTables())}
+	st := Status{ManifestSnapshot: c.manifests.written(), OpenTransactions: len(c.openTxns.list()), Replicas: c.replicas.list(), Troubles: slices.Concat(c.stopped(), c.troubles.list(), c.tornTables(ctx), c.alteredTables(ctx), c.unloadedTables())}
 	st.Now, st.Slots = c.cfg.Now(), c.journal.Slots()
 	st.HeldBack = int(c.seq.parked.held.Load())
 	st.Backlog, st.BacklogLimit = c.backlog.size()
