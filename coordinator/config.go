@@ -85,6 +85,9 @@ type Config struct {
 	// factsRead is how many bytes of facts may be read, from a log or from objects, to check
 	// what one commit has read: 64 MiB, unless a test has less.
 	factsRead int
+	// outcomesAtOnce is how many outcomes are looked at for a list before others may go on:
+	// 8,192, unless a test has fewer.
+	outcomesAtOnce int
 }
 
 // Limits are the bounds that requests and resources meet. Each is named in the
@@ -249,6 +252,7 @@ func (c Config) withDefaults() (Config, error) {
 		c.render = tables.RenderCommit
 	}
 	def(&c.factsRead, 64<<20)
+	def(&c.outcomesAtOnce, 8192)
 	if c.Boot == nil {
 		start := time.Now()
 		c.Boot = func() time.Duration { return time.Since(start) }

@@ -19,6 +19,9 @@ func (c *Config) RenderWith(f func(tables.RenderInput) (tables.Rendered, error))
 // FactsRead sets how large the facts may be that are read to check one commit.
 func (c *Config) FactsRead(n int) { c.factsRead = n }
 
+// OutcomesAtOnce sets how many outcomes are looked at for a list before others may go on.
+func (c *Config) OutcomesAtOnce(n int) { c.outcomesAtOnce = n }
+
 // TableDuty reports whether recurring work at a table's place is this replica's.
 func (c *Catalog) TableDuty(name string) bool {
 	rows, _ := c.Tables(context.Background())

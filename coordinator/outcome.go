@@ -263,23 +263,31 @@ func (c *Catalog) openPage(filter twophase.TableID, shows func(OpenTxn) bool, si
 	return page
 }
 
-// decidedPage lists decided transactions, newest first, below a place.
+// decidedPage lists decided transactions, newest first, below a place. Hundreds of thousands may
+// be passed over for a page: nothing is folded while the state is read, so that is done some at
+// a time.
 func (c *Catalog) decidedPage(filter twophase.TableID, before uint64, size int) (page []Outcome, next string) {
-	last := uint64(0)
-	c.ledger.read(func(s *twophase.State) {
-		s.OutcomesBefore(twophase.Position(before>>20), uint32(before&(1<<20-1)), func(id twophase.TxnID, o *twophase.Outcome) bool {
-			if filter != "" && !writes(o, filter) {
+	for more := true; more; {
+		more = false
+		left := c.cfg.outcomesAtOnce
+		c.ledger.read(func(s *twophase.State) {
+			s.OutcomesBefore(twophase.Position(before>>20), uint32(before&(1<<20-1)), func(id twophase.TxnID, o *twophase.Outcome) bool {
+				if more = left == 0; more {
+					return false
+				}
+				listed := filter == "" || writes(o, filter)
+				if listed && len(page) == size {
+					next = encodePage(before)
+					return false
+				}
+				if listed {
+					page = append(page, c.outcomeOf(s, id, o))
+				}
+				before, left = uint64(o.Position)<<20|uint64(o.Index), left-1
 				return true
-			}
-			if len(page) == size {
-				next = encodePage(last)
-				return false
-			}
-			last = uint64(o.Position)<<20 | uint64(o.Index)
-			page = append(page, c.outcomeOf(s, id, o))
-			return true
+			})
 		})
-	})
+	}
 	return page, next
 }
 

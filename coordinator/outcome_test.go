@@ -194,7 +194,9 @@ func (w *world) hasStoreKey(prefix string) bool {
 
 func TestList(t *testing.T) {
 	t.Parallel()
-	w := (&world{}).open(t)
+	w := &world{}
+	w.cfg.OutcomesAtOnce(1) // the most that a page is made of
+	w.open(t)
 	w.create("a", twophase.ModeExclusive)
 	w.create("b", twophase.ModeExclusive)
 	for _, key := range []string{"1", "2", "3", "4", "5"} {
