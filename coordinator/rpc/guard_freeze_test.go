@@ -41,6 +41,10 @@ func TestFreezesTellOnlyWhatIsGranted(t *testing.T) {
 	f.status = func() (coordinator.Status, error) {
 		return coordinator.Status{Frozen: []coordinator.FrozenDetail{*frozen}}, nil
 	}
+	f.explain = func(string) (coordinator.Explanation, error) { return coordinator.Explanation{Table: in}, nil }
+	f.maintain = func(coordinator.MaintainRequest) (coordinator.MaintainReport, error) {
+		return coordinator.MaintainReport{Table: in}, refused
+	}
 	f.fence = func(coordinator.FenceRequest) (coordinator.TableInfo, error) { return in, nil }
 	f.setMode = func(string, twophase.Mode) (coordinator.TableInfo, error) { return coordinator.TableInfo{}, refused }
 	f.commitOnce = func(context.Context, coordinator.OnceRequest) (coordinator.Outcome, string, error) {
@@ -55,6 +59,12 @@ func TestFreezesTellOnlyWhatIsGranted(t *testing.T) {
 	for name, call := range map[string]func(context.Context) (any, error){
 		"DescribeTable": func(ctx context.Context) (any, error) {
 			return c.DescribeTable(ctx, &pb.DescribeTableRequest{Table: "in"})
+		},
+		"ExplainTable": func(ctx context.Context) (any, error) {
+			return c.ExplainTable(ctx, &pb.ExplainTableRequest{Table: "in"})
+		},
+		"MaintainTable": func(ctx context.Context) (any, error) {
+			return c.MaintainTable(ctx, &pb.MaintainTableRequest{Table: "in"})
 		},
 		"ListTables": func(ctx context.Context) (any, error) { return c.ListTables(ctx, &pb.ListTablesRequest{}) },
 		"GetStatus":  func(ctx context.Context) (any, error) { return c.GetStatus(ctx, &pb.GetStatusRequest{}) },

@@ -16,7 +16,9 @@ func (g guard) Explain(ctx context.Context, table string, sees func(string) bool
 	if err := g.on(ctx, table, access.Read); err != nil {
 		return coordinator.Explanation{}, err
 	}
-	return g.in.Explain(ctx, table, func(name string) bool { return g.sees(name) && (sees == nil || sees(name)) })
+	e, err := g.in.Explain(ctx, table, func(name string) bool { return g.sees(name) && (sees == nil || sees(name)) })
+	e.Table, err = g.info(ctx, e.Table, err)
+	return e, err
 }
 
 // ExplainTxn implements Catalog. Who may ask for an outcome may ask for its reasons.
@@ -98,6 +100,7 @@ func (g guard) Maintain(ctx context.Context, q coordinator.MaintainRequest) (coo
 		return coordinator.MaintainReport{}, err
 	}
 	r, err := g.in.Maintain(ctx, q)
+	r.Table, err = g.info(ctx, r.Table, err)
 	if !q.DryRun {
 		g.note.tell(maintainAbout(r))
 	}

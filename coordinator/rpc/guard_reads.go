@@ -24,6 +24,7 @@ func (g guard) Status(ctx context.Context) (coordinator.Status, error) {
 	for i := range st.Frozen {
 		st.Frozen[i] = *g.freeze(ctx, &st.Frozen[i])
 	}
+	st.Opened = keep(st.Opened, func(o coordinator.OpenedTable) bool { return g.sees(o.Name) })
 	if !g.rights.OnAll(access.Read) {
 		st.Troubles = nil // they name locations
 	}

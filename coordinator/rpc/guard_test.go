@@ -111,6 +111,7 @@ func inAndOut() *fake {
 		status: func() (coordinator.Status, error) {
 			return coordinator.Status{
 				Frozen: []coordinator.FrozenDetail{{Table: "in"}, {Table: "out"}},
+				Opened: []coordinator.OpenedTable{{Name: "in"}, {Name: "out", Reason: "a secret writer"}},
 				Reserved: []coordinator.ReservedTables{
 					{Key: "a reader", Tables: []string{"in", "out"}}, {Key: "another's secret", Tables: []string{"out"}},
 				},
