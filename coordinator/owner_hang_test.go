@@ -62,5 +62,8 @@ func TestOwnersBesideDisksThatHang(t *testing.T) {
 		return errors.As(w.tag(w.catalog.Tag(w.ctx(), "nothing", 0)), &own) && own.Reason == coordinator.JournalContradiction
 	})
 	answers()
-	w.eventually("none hangs any more", func() bool { return len(w.status().Troubles) == 0 })
+	w.eventually("none hangs any more, and the catalog takes no writes", func() bool {
+		st := w.status().Troubles
+		return len(st) == 1 && strings.Contains(st[0].Text, "takes no writes")
+	})
 }
