@@ -82,7 +82,7 @@ func TestStartReadsNoManifestsButTheNewest(t *testing.T) {
 			return objtest.Done()
 		}}, &n}
 	}}
-	w.cfg.Limits = coordinator.Limits{OutcomeCount: 20, PollInterval: 2 * time.Millisecond}
+	w.cfg.Limits = coordinator.Limits{OutcomeCount: 20, PollInterval: 2 * time.Millisecond, ManifestSnapshots: 1}
 	w.open(t)
 	w.create("t", twophase.ModeExclusive)
 	w.create("idle", twophase.ModeExclusive)
