@@ -82,9 +82,6 @@ type Config struct {
 
 	// render makes a version: tables.RenderCommit, unless a test lets it fail.
 	render func(tables.RenderInput) (tables.Rendered, error)
-	// factsRead is how many bytes of facts may be read, from a log or from objects, to check
-	// what one commit has read: 64 MiB, unless a test has less.
-	factsRead int
 	// outcomesAtOnce is how many outcomes are looked at for a list before others may go on:
 	// 8,192, unless a test has fewer.
 	outcomesAtOnce int
@@ -104,6 +101,8 @@ type Limits struct {
 	InlineBytes       int           // payloads up to this size lie in the store; 16 KiB
 	BundleBytes       int           // small parts of one-call commits that share an item of the store; 256 KiB
 	FactsBytes        int           // facts up to this size stand in the entry; 32 KiB
+	OlderVersions     int           // of a table since a read point that the fold has forgotten, and that are read from the log to check it; 10,000
+	OlderBytes        int64         // of facts that are read, from a log or from objects, to check what one commit has read; 64 MiB
 	EntryBytes        int           // a group's size; 256 KiB
 	MaxEntryBytes     int           // what one record may be at all; 7 MiB, and no more than the store takes
 	QueueBytes        int64         // payload bytes that wait to be decided or published; 1 GiB
@@ -166,6 +165,8 @@ func (l Limits) withDefaults() Limits {
 	def(&l.InlineBytes, 16<<10)
 	def(&l.BundleBytes, 256<<10)
 	def(&l.FactsBytes, 32<<10)
+	def(&l.OlderVersions, 10_000)
+	def(&l.OlderBytes, 64<<20)
 	def(&l.EntryBytes, 256<<10)
 	def(&l.MaxEntryBytes, 7<<20)
 	def(&l.QueueBytes, 1<<30)
@@ -251,7 +252,6 @@ func (c Config) withDefaults() (Config, error) {
 	if c.render == nil {
 		c.render = tables.RenderCommit
 	}
-	def(&c.factsRead, 64<<20)
 	def(&c.outcomesAtOnce, 8192)
 	if c.Boot == nil {
 		start := time.Now()

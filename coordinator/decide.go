@@ -193,22 +193,18 @@ func (c *Catalog) walkedTo(ctx context.Context, req *twophase.CommitRequest, id 
 // fetchPast reads the facts of changes behind a read point that lie in objects. There may be
 // thousands of them, each of a million files.
 func (c *Catalog) fetchPast(ctx context.Context, d *candidate, r *twophase.Refused) error {
-	size := 0
+	size := int64(0)
 	for _, f := range d.facts {
-		size += len(f)
+		size += int64(len(f))
 	}
 	for _, ref := range r.Refs {
-		size += int(ref.Size) //nolint:gosec // of an object
+		size += int64(ref.Size) //nolint:gosec // of an object
 	}
-	if size > c.cfg.factsRead {
+	if size > c.cfg.Limits.OlderBytes {
 		return c.tooOld(r.Table, readVersion(d.request.Commit.Record, r.Table), errManyFacts)
 	}
 	return c.fetch(ctx, &d.submission, r.Refs)
 }
-
-// olderVersions is how far back a read point may lie behind the facts that the fold
-// keeps: so many commits of the log are read to rebuild them.
-const olderVersions = 10_000
 
 // olderFacts rebuilds the facts of versions that the fold has forgotten from the
 // table's log (R14). When the log is cleaned, or holds too much, the answer is OUT_OF_RANGE; only a
@@ -222,11 +218,13 @@ func (c *Catalog) olderFacts(ctx context.Context, d *candidate, id twophase.Tabl
 			older.To = row.PastFloor
 		}
 	})
-	if was, ok := req.Older[id]; ok && was.To >= older.To || older.To-older.From > olderVersions {
+	if was, ok := req.Older[id]; ok && was.To >= older.To {
 		return c.tooOld(id, older.From, nil)
 	}
-	var err error
-	older.Facts, err = c.factsOf(ctx, id, older.From, older.To)
+	err := errManyFacts
+	if older.To-older.From <= twophase.Version(c.cfg.Limits.OlderVersions) {
+		older.Facts, err = c.factsOf(ctx, id, older.From, older.To)
+	}
 	gone := errors.Is(err, objstore.ErrNotFound) || errors.Is(err, errManyFacts)
 	switch {
 	case gone && !d.readsNothing(id):
@@ -248,8 +246,8 @@ func (d *candidate) readsNothing(id twophase.TableID) bool {
 	return p != nil && p.read.Kind == tables.ReadNothing && len(p.read.Apps) == 0 && len(p.actions.Domains) == 0
 }
 
-// errManyFacts: they are more than Config.factsRead.
-var errManyFacts = errors.New("the facts of the versions since are too large")
+// errManyFacts: they are more than Limits.OlderVersions, or OlderBytes.
+var errManyFacts = errors.New("there are more versions since than are read for one commit, or they are larger (limits older_versions, older_bytes)")
 
 // factsOf are the facts of the versions after one and up to another, as they stand in a
 // table's log.
@@ -258,14 +256,14 @@ func (c *Catalog) factsOf(ctx context.Context, id twophase.TableID, after, upTo 
 	if err != nil {
 		return nil, err
 	}
-	profile, size := c.tables.recordedProfile(t), 0
+	profile, size := c.tables.recordedProfile(t), int64(0)
 	err = eachCommit(ctx, t.log, after, upTo, func(commit *tables.Commit) error {
 		below := profile
 		if commit.Actions.MetaData != nil || commit.Actions.Protocol != nil {
 			below = nil
 		}
 		facts := tables.CommitFacts(commit, below)
-		if size += len(facts); size > c.cfg.factsRead {
+		if size += int64(len(facts)); size > c.cfg.Limits.OlderBytes {
 			return errManyFacts
 		}
 		out = append(out, facts)

@@ -16,9 +16,6 @@ func (c *Catalog) Append(ctx context.Context, r twophase.Record) error { return 
 // RenderWith lets versions be made by something else.
 func (c *Config) RenderWith(f func(tables.RenderInput) (tables.Rendered, error)) { c.render = f }
 
-// FactsRead sets how large the facts may be that are read to check one commit.
-func (c *Config) FactsRead(n int) { c.factsRead = n }
-
 // OutcomesAtOnce sets how many outcomes are looked at for a list before others may go on.
 func (c *Config) OutcomesAtOnce(n int) { c.outcomesAtOnce = n }
 

@@ -77,22 +77,24 @@ func TestOldReadPointsAreCheckedFromTheLog(t *testing.T) {
 // files, and there may be 10,000 of them.
 func TestOldReadPointBehindTooMuch(t *testing.T) {
 	t.Parallel()
-	w := &world{}
-	w.cfg.Limits.FactsBytes = 1 << 20
-	w.cfg.FactsRead(300)
-	w.open(t)
-	w.create("t", twophase.ModeExclusive)
-	w.commit("seed", change("t", blindRead, add("old"), add("other")))
-	many := make([]string, 80_000)
-	for i := range many {
-		many[i] = fmt.Sprint("nothing there ", i)
+	for what, limits := range map[string]coordinator.Limits{"bytes": {OlderBytes: 300}, "versions": {OlderVersions: 2}} {
+		w := &world{}
+		w.cfg.Limits = limits
+		w.cfg.Limits.FactsBytes = 1 << 20
+		w.open(t)
+		w.create("t", twophase.ModeExclusive)
+		w.commit("seed", change("t", blindRead, add("old"), add("other")))
+		many := make([]string, 80_000)
+		for i := range many {
+			many[i] = fmt.Sprint("nothing there ", i)
+		}
+		for i := range 6 {
+			w.commit(fmt.Sprint("bulk ", i), change("t", readFiles(twophase.Version(1+i), many...), add(fmt.Sprint("bulk ", i))))
+		}
+		_, err := w.try("read old", change("t", readFiles(1, "old"), add("n1")))
+		_ = wantReason(t, what+": a reader of long ago", err, coordinator.ReadPointTooOld)
+		w.commit("reads nothing", change("t", readAt(1), remove("other")))
 	}
-	for i := range 6 {
-		w.commit(fmt.Sprint("bulk ", i), change("t", readFiles(1, many...), add(fmt.Sprint("bulk ", i))))
-	}
-	_, err := w.try("read old", change("t", readFiles(1, "old"), add("n1")))
-	_ = wantReason(t, "a reader of long ago", err, coordinator.ReadPointTooOld)
-	w.commit("reads nothing", change("t", readAt(1), remove("other")))
 }
 
 // The same of facts that the fold knows by name alone, since they lie in objects: thousands of
@@ -101,7 +103,7 @@ func TestReadPointBehindLargeObjects(t *testing.T) {
 	t.Parallel()
 	w := &world{}
 	w.cfg.Limits.FactsBytes = 16
-	w.cfg.FactsRead(600)
+	w.cfg.Limits.OlderBytes = 600
 	w.open(t)
 	w.create("t", twophase.ModeExclusive)
 	w.commit("seed", change("t", blindRead, add("old")))

@@ -46,6 +46,8 @@ var limits = []limit{
 	{"inline_bytes", "of a part up to which it lies in the store, above as an object", "16KiB", func(c *Config) any { return &c.coordinator.InlineBytes }},
 	{"bundle_bytes", "of small parts of one-call commits that share an item of the store", "256KiB", func(c *Config) any { return &c.coordinator.BundleBytes }},
 	{"facts_bytes", "of conflict facts up to which they stand in the journal", "32KiB", func(c *Config) any { return &c.coordinator.FactsBytes }},
+	{"older_versions", "of a table since a read point, that are read from its log to check it", "10000", func(c *Config) any { return &c.coordinator.OlderVersions }},
+	{"older_bytes", "of conflict facts that are read to check what one commit has read", "64MiB", func(c *Config) any { return &c.coordinator.OlderBytes }},
 	{"entry_bytes", "of a group of transactions that are decided together", "256KiB", func(c *Config) any { return &c.coordinator.EntryBytes }},
 	{"max_entry_bytes", "of one entry of the journal", "1MiB", func(c *Config) any { return &c.coordinator.MaxEntryBytes }},
 	{"queue_bytes", "of actions that wait to be decided or published", "1GiB", func(c *Config) any { return &c.coordinator.QueueBytes }},
