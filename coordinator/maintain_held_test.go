@@ -186,6 +186,17 @@ func TestCutOutlivesItsProcess(t *testing.T) {
 	w.stop()
 	w.start()
 	wantReason(t, "lease", w.lease(w.catalog, "audit", w.snapshot), coordinator.SnapshotOutOfRange)
+	blind := w.replica(t, func(r *world) {
+		r.wrapObjects = func(s objstore.Store) objstore.Store {
+			return objtest.Faulty{Store: s, Hook: func(_ context.Context, op objtest.Op) objtest.Fate {
+				if op.Kind == objtest.List && strings.HasPrefix(op.Key, "a/") {
+					return objtest.Refused()
+				}
+				return objtest.Done()
+			}}
+		}
+	})
+	wantReason(t, "tag, where the log cannot be listed", second(blind.catalog.Tag(w.ctx(), "audit", w.snapshot)), coordinator.SnapshotOutOfRange)
 	w.m = w.maintainer(coordinator.MaintainConfig{})
 	before := w.head()
 	if r := w.maintain(w.m, "a", false); r.CleanUp.Cut != 7 || w.readable(5) {

@@ -327,10 +327,11 @@ func (j *upkeepJob) cutLog(ctx context.Context, r twophase.LogCut) error {
 	return j.m.c.storeError(err)
 }
 
-// logCut is the oldest version of a table's log that is there for certain.
+// logCut is the oldest version of a table's log that is there for certain; 0 of one that
+// was released, of which nothing is kept.
 func (c *Catalog) logCut(id twophase.TableID) (v twophase.Version) {
 	c.ledger.read(func(s *twophase.State) {
-		if t, ok := s.Table(id); ok {
+		if t, ok := s.Table(id); ok && !t.Released {
 			v = t.Cut
 		}
 	})

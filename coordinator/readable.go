@@ -27,6 +27,9 @@ func (c *Catalog) unreadable(ctx context.Context, set *tableSet) (gone error, er
 	lost := make([]bool, len(ids))
 	err = parallelIndex(len(ids), 8, func(i int) error {
 		row, v := c.row(ids[i]), set.tables[ids[i]]
+		if lost[i] = v < c.logCut(ids[i]); lost[i] {
+			return nil // also where this server cannot look
+		}
 		t, err := c.tables.of(ids[i])
 		if err != nil || young && row.Version == v {
 			return nil
@@ -35,7 +38,7 @@ func (c *Catalog) unreadable(ctx context.Context, set *tableSet) (gone error, er
 		if err != nil {
 			return c.objectsError(row.URI, err)
 		}
-		lost[i] = !l.Reads(v) || v < c.logCut(ids[i]) || c.isReplaced(ids[i])
+		lost[i] = !l.Reads(v) || c.isReplaced(ids[i])
 		return nil
 	})
 	var of []twophase.TableID
