@@ -207,7 +207,7 @@ func (c *Catalog) fetchPast(ctx context.Context, d *candidate, r *twophase.Refus
 }
 
 // olderFacts rebuilds the facts of versions that the fold has forgotten from the
-// table's log (R14). When the log is cleaned, or holds too much, the answer is OUT_OF_RANGE; only a
+// table's log (R14). When the log is cleaned, or holds too much, the answer is READ_POINT_TOO_OLD; only a
 // part that declares no reading needs none, since it is checked against the table
 // as it is (R22).
 func (c *Catalog) olderFacts(ctx context.Context, d *candidate, id twophase.TableID) error {

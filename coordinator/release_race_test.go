@@ -12,28 +12,35 @@ import (
 	"github.com/txcoord/txcoord/twophase"
 )
 
+const ownerOfT = "t/_delta_log/_txcoord/owner.json"
+
+// ownerDeleted has the owner object of table t deleted by do.
+func ownerDeleted(do func(context.Context, objstore.Store) error) func(objstore.Store) objstore.Store {
+	return func(s objstore.Store) objstore.Store {
+		return objtest.Faulty{Store: s, Hook: func(ctx context.Context, op objtest.Op) objtest.Fate {
+			if op.Kind != objtest.Delete || op.Key != ownerOfT {
+				return objtest.Done()
+			}
+			return objtest.Fate{Err: do(ctx, s)}
+		}}
+	}
+}
+
 // TestRegisterWhileTheOwnerObjectGoes: the owner object of a released table is removed in the
 // background, and the place may be another table's by then, whose owner object it is. Whoever
 // is last puts that back.
 func TestRegisterWhileTheOwnerObjectGoes(t *testing.T) {
 	t.Parallel()
-	const owner = "t/_delta_log/_txcoord/owner.json"
 	for _, recorded := range []bool{false, true} {
 		deleting, goOn, deleted := make(chan struct{}), make(chan struct{}), make(chan struct{})
 		holding := make(chan chan struct{}, 1)
 		w := &world{wrapStore: func(s lock.Store) lock.Store { return hookedStore{s, holdRing(holding)} }}
-		w.wrapObjects = func(s objstore.Store) objstore.Store {
-			return objtest.Faulty{Store: s, Hook: func(ctx context.Context, op objtest.Op) objtest.Fate {
-				if op.Kind != objtest.Delete || op.Key != owner {
-					return objtest.Done()
-				}
-				close(deleting)
-				<-goOn
-				err := s.Delete(ctx, op.Key)
-				close(deleted)
-				return objtest.Fate{Err: err}
-			}}
-		}
+		w.wrapObjects = ownerDeleted(func(ctx context.Context, s objstore.Store) error {
+			close(deleting)
+			<-goOn
+			defer close(deleted)
+			return s.Delete(ctx, ownerOfT)
+		})
 		w.open(t)
 		w.create("t", twophase.ModeExclusive)
 		w.create("beside", twophase.ModeExclusive)
@@ -63,7 +70,7 @@ func TestRegisterWhileTheOwnerObjectGoes(t *testing.T) {
 			close(record)
 			w.must(<-registered)
 		}
-		w.eventually("the table has its owner object", func() bool { return w.stores("object: " + owner) })
+		w.eventually("the table has its owner object", func() bool { return w.stores("object: " + ownerOfT) })
 		w.commit("2", blind("t", "2"))
 		w.check(closedRun{})
 	}
@@ -73,20 +80,14 @@ func TestRegisterWhileTheOwnerObjectGoes(t *testing.T) {
 // more, or gets no answer, may have removed that of the table that came behind.
 func TestReleaseIsGivenUpWhileTheOwnerObjectGoes(t *testing.T) {
 	t.Parallel()
-	const owner = "t/_delta_log/_txcoord/owner.json"
 	deleting, goOn := make(chan struct{}), make(chan struct{})
 	w := &world{}
-	w.wrapObjects = func(s objstore.Store) objstore.Store {
-		return objtest.Faulty{Store: s, Hook: func(ctx context.Context, op objtest.Op) objtest.Fate {
-			if op.Kind != objtest.Delete || op.Key != owner {
-				return objtest.Done()
-			}
-			close(deleting)
-			<-goOn
-			_ = s.Delete(context.WithoutCancel(ctx), op.Key)
-			return objtest.Fate{Err: errors.Join(objstore.ErrUnknown, ctx.Err())}
-		}}
-	}
+	w.wrapObjects = ownerDeleted(func(ctx context.Context, s objstore.Store) error {
+		close(deleting)
+		<-goOn
+		_ = s.Delete(context.WithoutCancel(ctx), ownerOfT)
+		return errors.Join(objstore.ErrUnknown, ctx.Err())
+	})
 	w.open(t)
 	w.create("t", twophase.ModeExclusive)
 	ctx, giveUp := context.WithCancel(w.ctx())
@@ -101,6 +102,6 @@ func TestReleaseIsGivenUpWhileTheOwnerObjectGoes(t *testing.T) {
 	giveUp()
 	close(goOn)
 	<-released
-	w.eventually("the table has its owner object", func() bool { return w.stores("object: " + owner) })
+	w.eventually("the table has its owner object", func() bool { return w.stores("object: " + ownerOfT) })
 	w.commit("2", blind("t", "2"))
 }

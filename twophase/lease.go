@@ -1,10 +1,53 @@
 package twophase
 
+import "time"
+
 // Leases and tags keep the versions of a snapshot readable. They steer nothing in the
 // publication: whoever cleans a log looks at them, says with a record what is to go, and
 // deletes once that is folded. Whoever makes one looks at those records behind his own. So
 // of a clean-up and a lease that do not know of each other one gives way, however long
 // either is halted between any two steps.
+
+// Tagged names a snapshot; Snapshot 0 takes the tag away.
+type Tagged struct {
+	Name     string
+	Snapshot SnapshotVersion
+}
+
+// Leased keeps the versions of a snapshot readable until it ends: log clean-up of
+// ours leaves them alone. A lease that is there under this id, for this snapshot, is
+// made to last TTL from this entry on; one for another snapshot is left as it is.
+type Leased struct {
+	ID       string
+	Snapshot SnapshotVersion
+	TTL      time.Duration
+	Note     string
+	// Renew: only a lease that is there is changed. What it kept may be gone
+	// otherwise.
+	Renew bool
+}
+
+// LeaseEnded takes a lease away. With Until it does so because that time has
+// passed, and is ignored if the lease was renewed meanwhile (R16: a clock only
+// permits the record).
+type LeaseEnded struct {
+	ID    string
+	Until Time
+}
+
+// LogCut says that a table's log may lose what lies below a version: nothing is deleted
+// before. Whoever leases or tags a snapshot that needs it finds that in the fold behind
+// the own record, and takes this back. If one was made that needs it since the leases and
+// tags were looked at, or if the newest snapshot does, the record is ignored.
+type LogCut struct {
+	Table TableID
+	// Cut is the oldest version that stays.
+	Cut Version
+	// Seen is the position up to which leases and tags were looked at, and Snapshot the
+	// newest one there: what is leased or tagged of that one or later ones stays anyway.
+	Seen     Position
+	Snapshot SnapshotVersion
+}
 
 // leased makes a lease, or makes the one that is there last longer.
 func (f *fold) leased(r *Leased) {
